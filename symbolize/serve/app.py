@@ -24,7 +24,7 @@ from starlette.types import ASGIApp
 from symbolize.analysis.sources import Sources
 from symbolize.binaries import Kind
 from symbolize.binaries.debuginfod import Fetched
-from symbolize.core.errors import InputError, SymbolizeError, UsageError
+from symbolize.core.errors import InputError, ReadFailure, SymbolizeError, UsageError
 from symbolize.names import Mode
 from symbolize.serve import otlp, status_page
 from symbolize.serve.answers import failure, preflight, refused, sent
@@ -160,6 +160,9 @@ class Server:
                 problem = 413, str(error), {}
             except Full as error:
                 problem = 507, str(error), {}
+            except (OSError, ReadFailure) as error:
+                logging.getLogger("uvicorn.error").error("%s: %s", path, error)
+                problem = 503, "a file cannot be read or written", {"Retry-After": RETRY_AFTER}
             except InputError as error:
                 problem = 400 if is_otlp else 422, f"the body: {error.problem}", {}
             except UsageError as error:
@@ -170,9 +173,6 @@ class Server:
                 problem = 503, str(error), {"Retry-After": RETRY_AFTER}
             except MemoryError:
                 problem = 503, "there is not enough memory; ask again", {"Retry-After": RETRY_AFTER}
-            except OSError as error:
-                logging.getLogger("uvicorn.error").error("%s: %s", path, error)
-                problem = 503, "a file cannot be read or written", {"Retry-After": RETRY_AFTER}
             except Exception:
                 logging.getLogger("uvicorn.error").exception("%s: failed", path)
                 problem = 500, "the server failed; its log says why", {}

@@ -2,6 +2,8 @@
 
 import os
 import posixpath
+from collections.abc import Callable, Iterable
+from functools import partial
 from io import FileIO
 from typing import Final, NamedTuple
 
@@ -9,10 +11,11 @@ from symbolize.analysis.sources import Sources
 from symbolize.binaries import find_binary, is_build_id, plain_build_id, same_build_id
 from symbolize.binaries.debuginfod import Fetched
 from symbolize.binaries.entries import Entry, matches
-from symbolize.core.errors import SymbolizeError, UsageError
+from symbolize.core.errors import ReadFailure, SymbolizeError, UsageError
 from symbolize.core.files import open_regular
-from symbolize.elf import ElfImage
+from symbolize.elf import ElfError, ElfImage
 from symbolize.elf.probe import DWARF, SYMTAB
+from symbolize.resolve.opened import LASTING
 from symbolize.serve.modules import Modules
 
 KINDS: Final = ("debuginfo", "executable")
@@ -40,31 +43,51 @@ def checked_build_id(text: str) -> str:
 
 def file_of(modules: Modules, build_id: str, kind: str) -> Opened | None:
     """The file with debug information ("debuginfo") or with code ("executable") of a build, None if there is none below
-    the folders. Compressed files are decompressed."""
+    the folders. Compressed files are decompressed. Raises OSError or ReadFailure if that is not known."""
     entries = sorted((entry for entry in modules.files(build_id) if is_wanted(entry, kind)), key=lambda each: each.rank)
-    for entry in entries:
+    if entries:
+        return first_of(partial(indexed, entry, build_id, kind) for entry in entries)
+    paths = find_binary(modules.index, build_id, "", fetch=False).paths
+    return first_of(partial(checked, path, build_id, kind) for path in paths)
+
+
+def first_of(looks: Iterable[Callable[[], Opened | None]]) -> Opened | None:
+    """The first file that is there. If none is, raises the error of one that may be: clients remember misses."""
+    failure: OSError | ReadFailure | None = None
+    for look in looks:
         try:
-            file = opened_file(entry.path)
-        except OSError:
-            continue
-        if matches(entry, os.fstat(file.fileno())):  # else it was replaced since the folders were walked
-            return whole(file, build_id, kind, entry.path)
-    for path in find_binary(modules.index, build_id, "", fetch=False).paths if not entries else ():
-        opened = checked(path, build_id, kind)
-        if opened is not None:
-            return opened
+            if (opened := look()) is not None:
+                return opened
+        except ReadFailure as error:
+            failure = error
+        except OSError as error:
+            failure = failure if error.errno in LASTING else error
+    if failure is not None:
+        raise failure
     return None
 
 
+def indexed(entry: Entry, build_id: str, kind: str) -> Opened | None:
+    """The file of an entry, unless it was replaced since the folders were walked. Raises OSError."""
+    file = opened_file(entry.path)
+    return whole(file, build_id, kind, entry.path) if matches(entry, os.fstat(file.fileno())) else None
+
+
 def checked(path: str, build_id: str, kind: str) -> Opened | None:
-    """The file at `path`, if it is one of a kind with the build id."""
+    """The file at `path`, if it is one of a kind with the build id. Raises OSError, ReadFailure."""
+    file = opened_file(path)
     try:
-        with ElfImage.open(path) as image:
+        with ElfImage.open(path_of(file)) as image:
             has_it = image.build_id is not None and same_build_id(image.build_id, build_id)
             is_kind = image.has_code if kind == "executable" else image.has_dwarf or ".symtab" in names_of(image)
-        return whole(opened_file(path), build_id, kind, path) if has_it and is_kind else None
-    except (OSError, SymbolizeError):
+    except ElfError:
         return None
+    return whole(file, build_id, kind, path) if has_it and is_kind else None
+
+
+def path_of(file: FileIO) -> str:
+    """A path that leads to an open file, whatever is at its own by now."""
+    return f"/proc/self/fd/{file.fileno()}"
 
 
 def names_of(image: ElfImage) -> set[str]:
@@ -73,9 +96,11 @@ def names_of(image: ElfImage) -> set[str]:
 
 
 def fetched(answer: Fetched, build_id: str, kind: str) -> Opened | None:
-    """The file that came from a server, unless it is one composed of some sections; None if no server has it. Raises
-    SymbolizeError if that is not known."""
-    if answer.path is None or answer.is_composed:
+    """The file that came from a server; None if no server has it. Raises SymbolizeError if that is not known, or only
+    sections of it came."""
+    if answer.is_composed:
+        raise SymbolizeError("the debug file is so large that only parts of it are here, which are not passed on")
+    if answer.path is None:
         if answer.failures:
             raise SymbolizeError("a server that may have the file did not answer as it should")
         return None
@@ -107,7 +132,7 @@ def section_of(modules: Modules, build_id: str, name: str) -> Opened | None:
         opened = file_of(modules, build_id, kind)
         if opened is None:
             continue
-        with ElfImage.open(f"/proc/self/fd/{opened.file.fileno()}") as image:
+        with ElfImage.open(path_of(opened.file)) as image:
             section = image.find(name)
             if section is not None and image.raw(section) is not None:
                 tag = f"{opened.tag}-{section.file_offset:x}"

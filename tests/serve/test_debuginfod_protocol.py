@@ -1,10 +1,12 @@
 """Debug files by build id, as clients of debuginfod get them."""
 
+import errno
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from http import HTTPStatus as Status
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from tests.support.symbol_server import HttpClient, build_id, serving, settings
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
+
+from symbolize.serve import debug_files, worker
 
 LEDGER = FIXTURES / "bin" / "gcc-pie" / "ledger"
 SOURCE = "/src/ledger/main.cc"
@@ -135,6 +139,43 @@ def test_links_out_of_the_folders(tmp_path: Path) -> None:
         assert server.ask("GET", path).status == Status.NOT_FOUND
 
 
+@pytest.mark.parametrize(
+    ("number", "status"), [(errno.EMFILE, Status.SERVICE_UNAVAILABLE), (errno.ENOENT, Status.NOT_FOUND)]
+)
+def test_files_that_cannot_be_opened(
+    server: HttpClient, monkeypatch: pytest.MonkeyPatch, number: int, status: Status
+) -> None:
+    """For a reason that may pass are no misses, which clients remember."""
+
+    def cannot(path: str) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(debug_files, "opened_file", cannot)
+        for what in ("executable", "debuginfo", "section/.text"):
+            assert server.ask("GET", f"/buildid/{ID}/{what}").status == status
+    assert server.ask("GET", f"/buildid/{ID}/executable").status == Status.OK
+
+
+def test_what_is_sent_is_what_was_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if there is another file at its path by then."""
+    path, other = tmp_path / "ledger", tmp_path / "other"
+    shutil.copy(LEDGER, path)
+    other.write_bytes(b"secret")
+    open_image = debug_files.ElfImage.open
+
+    def replaced(name: str) -> debug_files.ElfImage:
+        image = open_image(name)
+        other.replace(path)
+        return image
+
+    monkeypatch.setattr(debug_files.ElfImage, "open", replaced)
+    opened = debug_files.checked(str(path), ID, "executable")
+    assert opened is not None
+    assert opened.file.read() == LEDGER.read_bytes()
+    assert path.read_bytes() == b"secret"
+
+
 @pytest.mark.skipif(not shutil.which("debuginfod-find"), reason="debuginfod-find is not installed")
 def test_debuginfod_find(server: HttpClient, split: Path, tmp_path: Path) -> None:
     """The client of elfutils gets all kinds, and learns of misses."""
@@ -216,6 +257,23 @@ def test_servers_behind(tmp_path: Path) -> None:
             failed = server.ask("GET", f"/buildid/{'ee' * 20}/executable")
             assert (failed.status, failed.headers["retry-after"]) == (Status.SERVICE_UNAVAILABLE, "2")
             assert behind.url not in failed.body.decode()
+
+
+def test_large_debug_files_behind(server: HttpClient, tmp_path: Path) -> None:
+    """One of which only sections were fetched is not here, and no miss either."""
+    (tmp_path / "bin").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "downloads"))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+        patch.setattr(worker, "FETCHING", replace(worker.FETCHING, sections_above=1))
+        with serving(settings(tmp_path, tmp_path / "bin", debuginfod=[server.url])) as front:
+            answer = front.ask("GET", f"/buildid/{ID}/debuginfo")
+            assert answer.status == Status.SERVICE_UNAVAILABLE
+            assert "so large" in answer.json()["title"]
+            assert front.ask("GET", f"/buildid/{ID}/executable").status == Status.OK
+            assert front.symbolicate({"memoryMap": [["ledger", ID]], "stacks": [[[0, 0x25D0]]]}).json()["results"][0][
+                "stacks"
+            ][0][0]["line"]
 
 
 def test_servers_in_a_circle(tmp_path: Path) -> None:
