@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NoReturn
 
 from anyio import to_thread
 from starlette.exceptions import HTTPException
@@ -54,8 +54,7 @@ class Bodies:
             self._metrics.refused("too large")
             raise HTTPException(413, f"the body is larger than {limit} bytes")
         if self.is_full:
-            self._metrics.refused("bodies busy")
-            raise HTTPException(503, "too many requests; ask again", {"Retry-After": RETRY_AFTER})
+            self._refuse()
         self._held += 1
         size = 0
         body: Any = (
@@ -78,6 +77,8 @@ class Bodies:
                 if size + len(chunk) > limit:
                     self._metrics.refused("too large")
                     raise HTTPException(413, f"the body is larger than {limit} bytes")
+                if self._size + len(chunk) > self._space:
+                    self._refuse()
                 size += len(chunk)
                 self._size += len(chunk)
                 if folder is None and size <= IN_MEMORY:
@@ -91,6 +92,10 @@ class Bodies:
             self._held -= 1
             self._size -= size
             body.close()
+
+    def _refuse(self) -> NoReturn:
+        self._metrics.refused("bodies busy")
+        raise HTTPException(503, "too many requests; ask again", {"Retry-After": RETRY_AFTER})
 
 
 def decoded(body: BinaryIO, encoding: str, limit: int) -> bytes:

@@ -1,5 +1,6 @@
 """Clients that are slow, greedy or hostile, and others that they do not harm."""
 
+import asyncio
 import gzip
 import json
 import logging
@@ -19,7 +20,11 @@ from tests.support.symbol_server import HttpClient, build_id, job, serving, sett
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
 from symbolize.serve import bodies, protocol
+from symbolize.serve.metrics import Metrics
 
 BINARIES = FIXTURES / "bin" / "gcc-pie"
 LEDGER = BINARIES / "ledger"
@@ -302,6 +307,30 @@ def test_readiness(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.ask("GET", "/healthz").status == Status.OK
     answer = server.symbolicate(job(LEDGER, [1]))
     assert (answer.status, answer.headers["retry-after"]) == (Status.SERVICE_UNAVAILABLE, "2")
+
+
+def test_bodies_that_grow_together(tmp_path: Path) -> None:
+    """None was refused when it began; what is too much in all is refused, and no more counts afterwards."""
+    held = bodies.Bodies(9, 10, PATIENCE, Metrics())
+
+    def request(size: int) -> Request:
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": bytes(size)}
+
+        return Request({"type": "http", "headers": []}, receive)
+
+    async def grow() -> None:
+        async with held.received(request(6), 9) as first:
+            with pytest.raises(HTTPException) as refused:
+                async with held.received(request(6), 9):
+                    pass
+            assert refused.value.status_code == Status.SERVICE_UNAVAILABLE
+            assert not held.is_full
+            assert len(first.read()) == 6
+        async with held.received(request(6), 9, str(tmp_path)) as again:
+            assert len(again.read()) == 6
+
+    asyncio.run(grow())
 
 
 def test_nothing_is_logged_for_bad_requests(server: HttpClient, caplog: pytest.LogCaptureFixture) -> None:
