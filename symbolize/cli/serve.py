@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import ipaddress
 import os
 import re
+import signal
+import socket
+import sys
 import tempfile
 from collections.abc import Sequence
+from typing import Any
 
 from symbolize.cli.arguments import Parser
 from symbolize.cli.options import (
     EXIT_DONE,
+    EXIT_FAILED,
     add_cache_options,
     add_list,
     at_least_one,
@@ -23,7 +29,7 @@ from symbolize.cli.options import (
     print_error,
     take_stores,
 )
-from symbolize.core.errors import OutputError, UsageError
+from symbolize.core.errors import OutputError, UsageError, printable
 from symbolize.core.files import no_such, os_error_text
 
 TOKEN = "SYMBOLIZE_TOKEN"
@@ -39,6 +45,7 @@ TOKEN_CHARACTERS = re.compile(r"[A-Za-z0-9._~-]{8,200}")
 
 def run_serve(arguments: Sequence[str]) -> int:
     """Run the server until it is stopped; the exit code."""
+    gc.enable()  # the command may run for months
     options = serve_parser().parse_args(arguments)
     token = os.environ.pop(TOKEN, "")
     check(options, token)
@@ -47,18 +54,23 @@ def run_serve(arguments: Sequence[str]) -> int:
         os.mkdir(metrics)
         # prometheus_client reads it when it is imported: the workers add up their metrics in this folder.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics
+        before = signal.signal(signal.SIGTERM, end)
         try:
             return serve(options, token, folder)
         finally:
+            signal.signal(signal.SIGTERM, before)
             del os.environ["PROMETHEUS_MULTIPROC_DIR"]
+
+
+def end(*_: Any) -> None:
+    """End in order on SIGTERM, which uvicorn raises once more when it has ended: the folder is to be removed."""
+    sys.exit(EXIT_DONE)
 
 
 def serve(options: argparse.Namespace, token: str, shared: str) -> int:
     """Run the server with `options`; `shared` is a folder that is removed afterwards."""
     try:
-        import uvicorn
-
-        from symbolize.serve.protocol import GuardedProtocol, allow_descriptors
+        from symbolize.serve.protocol import allow_descriptors
         from symbolize.serve.worker import Settings, check_settings
         from symbolize.symbols import DEFAULT_LIMIT
     except ImportError as error:
@@ -85,12 +97,28 @@ def serve(options: argparse.Namespace, token: str, shared: str) -> int:
         access_log=options.access_log or "",
     )
     try:
-        check_settings(settings)
+        problems = check_settings(settings)
     except OSError as error:
         raise OutputError(f"--access-log {options.access_log}: {os_error_text(error)}") from error
+    for problem in problems:
+        print_error(f"symbolize: {printable(problem)}")
+    check_address(options.host, options.port)
     settings.leave()
     allow_descriptors()
     print_error(f"symbolize: serving on http://{shown_host(options.host)}:{options.port}, {options.workers} workers")
+    try:
+        run_workers(options)
+    except SystemExit as error:  # uvicorn has codes of its own
+        return EXIT_FAILED if error.code else EXIT_DONE
+    return EXIT_DONE
+
+
+def run_workers(options: argparse.Namespace) -> None:
+    """Run the server in as many processes as `options` say, in this one if that is one. Raises SystemExit."""
+    import uvicorn
+
+    from symbolize.serve.protocol import GuardedProtocol
+
     uvicorn.run(
         "symbolize.serve.worker:app",
         factory=True,
@@ -108,7 +136,16 @@ def serve(options: argparse.Namespace, token: str, shared: str) -> int:
         proxy_headers=False,
         server_header=False,
     )
-    return EXIT_DONE
+
+
+def check_address(host: str, port: int) -> None:
+    """Raise OutputError if nobody can listen there."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, port))
+        except OSError as error:
+            raise OutputError(f"--host {host} --port {port}: {os_error_text(error)}") from error
 
 
 def check(options: argparse.Namespace, token: str) -> None:

@@ -124,18 +124,25 @@ def call_within(seconds: float, call: Callable[[], Result]) -> Result:
 
 
 def end_with_parent() -> None:
-    """Make this process, started by multiprocessing, end with its parent, and at once on SIGTERM.
+    """Make this process, started by multiprocessing, end with its parent, and at once on SIGTERM, which would otherwise
+    wait for the interpreter."""
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    be_killed_with_parent()
+
+
+def be_killed_with_parent() -> None:
+    """Make this process, started by multiprocessing, end with its parent.
 
     The parent holds the other end of a pipe; the kernel kills this process when it closes, even in a loop that holds
     the interpreter's lock. (PR_SET_PDEATHSIG would follow the thread, or the fork server, that started the worker.)
-    SIGTERM would otherwise wait for the interpreter too.
     """
     import fcntl
     import multiprocessing
     import os
     import signal
 
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
     assert parent is not None
     pipe = parent.sentinel

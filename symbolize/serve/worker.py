@@ -1,6 +1,8 @@
 """What a worker process of the server makes its application of: settings that the starting process left it."""
 
 import json
+import logging
+import multiprocessing
 import os
 from collections.abc import Sequence
 from contextlib import closing
@@ -11,6 +13,7 @@ from starlette.types import ASGIApp
 
 from symbolize.analysis.sources import Sources
 from symbolize.binaries.debuginfod import Limits as FetchLimits
+from symbolize.core.parallel import be_killed_with_parent
 from symbolize.names import MODES, Mode
 from symbolize.resolve.arguments import as_roots
 from symbolize.serve.app import Limits, Parts, Server
@@ -60,14 +63,16 @@ class Settings:
         os.environ[VARIABLE] = json.dumps(asdict(self))
 
 
-def check_settings(settings: Settings) -> None:
-    """Walk the folders once, so that workers start fast. Raises UsageError for settings that cannot be, OSError for a
-    log that cannot be written."""
+def check_settings(settings: Settings) -> list[str]:
+    """Walk the folders once, so that workers start fast; what is wrong with them and the cache, a sentence each. Raises
+    UsageError for settings that cannot be, OSError for a log that cannot be written."""
     assert settings.demangle in MODES
-    with closing(modules_of(settings, None, Metrics())):
+    with closing(modules_of(settings, None, Metrics())) as modules:
         Sources(settings.sources)
         forward_of(settings)
         log_of(settings)
+        cache = cache_of(settings)
+        return [*modules.index.problems, *([] if cache.is_writable() else cache.problems)]
 
 
 def roots_of(settings: Settings) -> list[str]:
@@ -97,12 +102,15 @@ def log_of(settings: Settings) -> AccessLog | None:
 
 def app() -> ASGIApp:
     """The application of this worker. Raises UsageError for settings that cannot be."""
+    if multiprocessing.parent_process() is not None:
+        be_killed_with_parent()
     return application(Settings(**json.loads(os.environ[VARIABLE])))
 
 
 def application(settings: Settings) -> ASGIApp:
     """The application with some settings."""
-    servers = open_servers(settings.debuginfod, limits=FETCHING) if settings.debuginfod else None
+    tell = logging.getLogger("uvicorn.error").error
+    servers = open_servers(settings.debuginfod, limits=FETCHING, tell=tell) if settings.debuginfod else None
     metrics = Metrics()
     parts = Parts(
         modules_of(settings, servers, metrics),

@@ -276,6 +276,20 @@ def test_large_debug_files_behind(server: HttpClient, tmp_path: Path) -> None:
             ][0][0]["line"]
 
 
+def test_servers_that_do_not_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Are named in the log, and not in the answer."""
+    (tmp_path / "bin").mkdir()
+    with HttpServer(lambda request: None) as gone:
+        url = gone.url
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "downloads"))
+        with serving(settings(tmp_path, tmp_path / "bin", debuginfod=[url])) as server:
+            answer = server.ask("GET", f"/buildid/{ID}/debuginfo")
+    assert answer.status == Status.SERVICE_UNAVAILABLE
+    assert url not in answer.body.decode()
+    assert url in caplog.text
+
+
 def test_servers_in_a_circle(tmp_path: Path) -> None:
     """Each asks the other, until the limit of hops."""
     (tmp_path / "bin").mkdir()

@@ -1,5 +1,7 @@
 """What clients of `symbolize serve` see, from a process of it."""
 
+import errno
+import gc
 import json
 import os
 import re
@@ -9,6 +11,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http import HTTPStatus as Status
 from io import BytesIO
 from pathlib import Path
@@ -269,6 +272,58 @@ def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
         wait_until_ready(server)
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(30) == 0
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str) -> None:
+    """SIGTERM leaves no folder, whichever process answers the requests."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with symbol_server(["--binaries", str(BINARIES / "gcc-pie"), "--workers", workers, "--no-cache"]) as server:
+        assert [path.name.startswith("symbolize-serve-") for path in tmp_path.iterdir()] == [True]
+        server.process.terminate()
+        assert server.process.wait(30) == 0
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_workers_end_with_who_started_them(tmp_path: Path) -> None:
+    """They would keep the port."""
+    with symbol_server(["--binaries", str(BINARIES / "gcc-pie"), "--workers", "2", "--no-cache"]) as server:
+        workers = server.workers()
+        assert len(workers) == 2
+        server.process.kill()
+        until, is_free = time.monotonic() + 30, False
+        while not is_free and time.monotonic() < until:
+            with socket.socket() as trial:
+                is_free = trial.connect_ex(("127.0.0.1", server.port)) == errno.ECONNREFUSED
+            time.sleep(0.05)
+        for pid in workers:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        assert is_free
+
+
+def test_what_is_wrong_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Is reported, and does not keep the server from running; cycles of objects are collected while it runs."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SYMBOLIZE_SERVE", "")
+    ran = []
+    monkeypatch.setattr("uvicorn.run", lambda *_, **__: ran.append(gc.isenabled()))
+    assert main(["serve", "--binaries", str(tmp_path / "empty"), "--cache", str(tmp_path / "file" / "cache")]) == 0
+    errors = capsys.readouterr().err
+    assert "no ELF files below" in errors
+    assert "tables are not kept" in errors
+    assert ran == [True]
+
+
+def test_an_address_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, exit code 1, and no word of serving."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["serve", "--binaries", str(tmp_path), "--port", port, "--cache", str(tmp_path / "cache")]) == 1
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"--port {port}: Address already in use")
 
 
 @pytest.mark.parametrize(
