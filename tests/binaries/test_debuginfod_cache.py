@@ -13,6 +13,7 @@ from symbolize.binaries.debuginfod import ClientCache, Debuginfod, Limits, defau
 from symbolize.binaries.debuginfod.cache import section_entry
 from symbolize.binaries.debuginfod.environment import read_environment
 from symbolize.core.errors import UsageError
+from tests.support.http_server import HttpServer
 
 ID = "aa" * 20
 DAY = 86400
@@ -175,6 +176,21 @@ def test_cleaning(tmp_path: Path) -> None:
     assert cache.clean() == 2
     assert not old.exists()
     assert all(path.exists() for path in (*kept, new / "executable"))
+
+
+def test_cleaning_where_only_sources_are_fetched(tmp_path: Path) -> None:
+    """They take room too: a symbol server may fetch nothing else."""
+    old, control = tmp_path / ID / "source-0-old", tmp_path / "cache_clean_interval_s"
+    old.parent.mkdir()
+    for path in (old, control):
+        path.write_text("1")
+        os.utime(path, (time.time() - 8 * DAY,) * 2)
+    with (
+        HttpServer(lambda request: request.reply(200, b"text")) as server,
+        Debuginfod([server.url], cache=tmp_path) as client,
+    ):
+        assert client.fetch_source(ID, "/src/new.c").path is not None
+    assert not old.exists()
 
 
 def test_environment(tmp_path: Path) -> None:

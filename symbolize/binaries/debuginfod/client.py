@@ -136,6 +136,8 @@ class Debuginfod(CachedClient):
         def download(asked: str) -> Fetched:
             if (found := self.cache.find(asked, entry)) is not None:
                 return Fetched(found, "found", [Attempt(self.cache.path, "found")])
+            with suppress(OSError):
+                self.cache.clean()
             request = Request(asked, "source", f"source/{name}", entry, MAX_SOURCE, None, False, forwarded)
             self._downloader.race(request, self._health.usable(request.outcomes))
             return self._result(request.won or None, request.outcomes)
