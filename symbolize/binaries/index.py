@@ -100,7 +100,7 @@ class BinaryIndex:
     def walk(self) -> None:
         """Walk the folders now. Other indexes with the same folder answer by what is found."""
         with self._lock:
-            self._walked = False
+            self.walk_again()
             self._query("SELECT 1 WHERE 0", ())
 
     def with_build_id(self, build_id: str) -> list[Entry]:

@@ -1,5 +1,6 @@
 """The binaries that a server answers for: found by build id, opened when they are asked for, closed when others are."""
 
+import logging
 import os
 import threading
 import time
@@ -72,7 +73,10 @@ class HeldModule(Module):
         return "cached" if is_cached else "built" if self.is_quick else "partial"
 
     def names_source(self, path: str) -> bool:
-        """Whether the debug information names a source file at `path`, as it is or normalized."""
+        """Whether the debug information names a source file at `path`, as it is or normalized; no of one that is too
+        large to have its table at hand."""
+        if not self.is_quick:
+            return False
         wanted = os.fsencode(os.path.normpath(path))
         with self.used() as binary:
             return any(os.path.normpath(name) == wanted for name in binary.table().files)
@@ -153,7 +157,7 @@ class Modules:
 
     def open(self, build_id: str) -> bool:
         """Open the binary with an id, and have its table; whether there is one. Takes as long as downloads and decoding
-        do. Raises SymbolizeError if that is not known."""
+        do. Raises SymbolizeError if that is not known, or its files cannot be read."""
         self._notice_walk()
         if self._servers is not None:
             self._servers.failures = []
@@ -225,7 +229,8 @@ class Modules:
     def walk_again(self, seconds: float) -> None:
         """Walk the folders again, unless another worker does or did in the last `seconds`; and use what was found."""
         with file_lock(os.path.join(self._shared, "walking"), 0) as is_mine:
-            if is_mine and time.time_ns() - self._last_walk() > seconds * 1e9:
+            # A walk of the future is one before the clock was set.
+            if is_mine and not 0 <= time.time_ns() - self._last_walk() <= seconds * 1e9:
                 self._walk(self.roots)
         self._notice_walk()
 
@@ -274,5 +279,8 @@ class Modules:
         if not found.paths or not found.verified:
             return None
         opened = OpenBinaries(self.index, self._cache)
-        binary, _ = opened.one(found)
-        return HeldModule(opened, binary, found, walk) if binary is not None else None
+        binary, problems = opened.one(found)
+        if binary is None:
+            logging.getLogger("uvicorn.error").error("%s: %s", found.build_id, "; ".join(problems))
+            raise SymbolizeError("the files of this build cannot be read")
+        return HeldModule(opened, binary, found, walk)

@@ -63,6 +63,8 @@ class Uploads:
             os.fsync(body.fileno())
             try:
                 os.link(f"/proc/self/fd/{body.fileno()}", path, follow_symlinks=True)
+            except FileExistsError:  # a file system without locks
+                return False
             except OSError as error:
                 if error.errno in FULL:
                     raise

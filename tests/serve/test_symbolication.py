@@ -1,9 +1,12 @@
 """Mozilla's symbolication API as the Firefox Profiler and others speak it."""
 
+import errno
 import json
+import os
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus as Status
@@ -235,6 +238,53 @@ def test_files_that_come_and_go(tmp_path: Path) -> None:
             assert again is not None
             assert again is not first
             assert len(again.names(np.array([INLINED], np.uint64)).frames) == 1
+    modules.close()
+
+
+@pytest.mark.parametrize(
+    ("what", "number"),
+    [("symbolize.resolve.opened.ElfImage.open", errno.EMFILE), ("symbolize.symbols.Binary.prepare", errno.ENOSPC)],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, number: int) -> None:
+    """Are an error of their module, not one of the request, and no miss that is remembered."""
+
+    def cannot(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    request = job(LEDGER, [INLINED])
+    with serving(settings(tmp_path, BINARIES)) as server:
+        with monkeypatch.context() as patch:
+            patch.setattr(what, cannot)
+            answer = server.symbolicate(request)
+        assert answer.status == Status.OK
+        result = answer.json()["results"][0]
+        assert [*result["found_modules"].values()] == [False]
+        assert [*result["module_errors"]] == [*result["found_modules"]]
+        assert str(BINARIES) not in answer.body.decode()
+        assert [*server.symbolicate(request).json()["results"][0]["found_modules"].values()] == [True]
+
+
+def test_sources_of_large_binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No request has all of the debug information decoded that is too much for that."""
+    monkeypatch.setattr("symbolize.symbols.binary.MAX_AT_ONCE", 0)
+    with serving(settings(tmp_path, BINARIES, sources=[str(FIXTURES / "src")])) as server:
+        answer = server.ask("GET", f"/buildid/{build_id(LEDGER)}/source/src/ledger/main.cc")
+    assert answer.status == Status.NOT_FOUND
+    assert not [*tmp_path.rglob("*.symtab")]
+
+
+def test_a_clock_that_is_set_back(tmp_path: Path) -> None:
+    """Does not keep the folders from being walked."""
+    for name in ("bin", "shared"):
+        (tmp_path / name).mkdir()
+    modules = Modules(
+        [str(tmp_path / "bin")], TableCache(tmp_path / "cache"), str(tmp_path / "shared"), None, Metrics()
+    )
+    modules.walk_again(30)
+    os.utime(tmp_path / "shared" / "walked", (time.time() + 3600,) * 2)
+    shutil.copy(LEDGER, tmp_path / "bin" / "ledger")
+    modules.walk_again(30)
+    assert modules.files(build_id(LEDGER))
     modules.close()
 
 

@@ -119,6 +119,20 @@ def test_room(server: HttpClient, kept: Path) -> None:
     assert send(server, SPECTRA, "executable").status == Status.CREATED
 
 
+def test_two_at_a_time(server: HttpClient, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a file system has no locks, the one that comes first stays."""
+
+    def late(_: str, path: str, **__: object) -> None:
+        Path(path).write_bytes(b"first")
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(uploads.os, "link", late)
+        assert send(server, LEDGER, "executable").status == Status.OK
+    (path,) = files(kept)
+    assert path.read_bytes() == b"first"
+
+
 @pytest.mark.parametrize("call", ["fsync", "link", "makedirs"])
 def test_full_disk(server: HttpClient, kept: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     """Is 507, and leaves nothing."""
