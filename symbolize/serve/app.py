@@ -358,7 +358,7 @@ class Server:
     async def symbolize(self, request: Request) -> Response:
         """A profile in, a symbolized profile out."""
         self._check_token(request)
-        self.quick.check()
+        self.profile.check()
         encoding = request.headers.get("content-encoding", "")
         parameters = dict(request.query_params)
         async with self.bodies.received(request, self.limits.body) as body:
@@ -375,6 +375,7 @@ class Server:
         if forward is None:
             raise HTTPException(404, "profiles are not passed on here; the server needs --forward")
         as_json = otlp.is_json(request.headers.get("content-type", ""))
+        self.profile.check()
         async with self.bodies.received(request, self.limits.body) as body:
             check_encoding(body, request.headers.get("content-encoding", ""))
             async with asyncio.timeout(self.limits.answer_seconds):

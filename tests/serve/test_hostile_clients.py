@@ -23,7 +23,7 @@ pytest.importorskip("uvicorn")
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from symbolize.serve import bodies, protocol
+from symbolize.serve import bodies, lanes, protocol
 from symbolize.serve.metrics import Metrics
 
 BINARIES = FIXTURES / "bin" / "gcc-pie"
@@ -307,6 +307,20 @@ def test_readiness(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.ask("GET", "/healthz").status == Status.OK
     answer = server.symbolicate(job(LEDGER, [1]))
     assert (answer.status, answer.headers["retry-after"]) == (Status.SERVICE_UNAVAILABLE, "2")
+
+
+@pytest.mark.parametrize(("busy", "status"), [("profiles", b" 503 "), ("names", b" 200 ")])
+def test_profiles_that_would_wait(
+    server: HttpClient, monkeypatch: pytest.MonkeyPatch, busy: str, status: bytes
+) -> None:
+    """Are refused before they are sent, whatever requests for names wait for."""
+    monkeypatch.setattr(lanes.Lane, "is_full", property(lambda lane: lane.name == busy))
+    with connected(server) as client:
+        client.sendall(b"POST /symbolize HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n")
+        client.sendall(b"Content-Length: %d\r\n\r\n" % PROFILE.stat().st_size)
+        if busy == "names":
+            client.sendall(PROFILE.read_bytes())
+        assert status in rest(client)[:20]
 
 
 def test_bodies_that_grow_together(tmp_path: Path) -> None:
