@@ -17,7 +17,7 @@ from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -43,9 +43,10 @@ from symbolize.serve.gate import ROUTE, AccessLog, Gate, is_allowed
 from symbolize.serve.lanes import RETRY_AFTER, Lane, Once
 from symbolize.serve.metrics import Metrics
 from symbolize.serve.modules import HeldModule, Modules
+from symbolize.serve.outgoing import Outgoing
 from symbolize.serve.profiles import Profiles
 from symbolize.serve.source_of_frame import SourceRequest
-from symbolize.serve.symbolication import MODULE_ID, Answer, Found, TooLarge, parsed, read_request
+from symbolize.serve.symbolication import MODULE_ID, Answer, Found, TooLarge, as_json, parsed, read_request
 from symbolize.serve.symbolication import Request as Frames
 from symbolize.serve.uploads import Full, Uploads, full_disk
 from symbolize.storage.servers import AnyClient
@@ -64,12 +65,14 @@ FORWARDED: Final = re.compile(r"[0-9A-Za-z.:, _\[\]-]{1,1000}")
 
 @dataclass(frozen=True)
 class Limits:
-    """What requests may cost: bytes of a profile, of all bodies at a time, of an upload and of all uploads; seconds for
-    a body to arrive and for an answer; threads of each worker for each kind of work, requests that wait for one, and
-    seconds for which one for names may; and seconds between two walks of the folders."""
+    """What requests may cost: bytes of a profile, of all bodies at a time, of all answers that are not taken yet, of an
+    upload and of all uploads; seconds for a body to arrive and for an answer; threads of each worker for each kind of
+    work, requests that wait for one, and seconds for which one for names may; and seconds between two walks of the
+    folders."""
 
     body: int = 256 << 20
     bodies: int = 16 << 30
+    answers: int = 1 << 30
     upload: int = 4 << 30
     uploads: int = 100 << 30
     body_seconds: float = 30
@@ -103,6 +106,7 @@ class Server:
         self.parts, self.limits, self.metrics = parts, parts.limits, metrics
         limits = parts.limits
         self.bodies = Bodies(limits.in_flight, limits.bodies, limits.body_seconds, metrics)
+        self.outgoing = Outgoing(limits.answers, metrics)
         self.quick = Lane("names", limits.quick, limits.waiting, metrics, limits.wait_seconds)
         self.slow = Lane("opening", limits.slow, limits.waiting, metrics)
         self.files = Lane("files", limits.quick, limits.waiting, metrics)
@@ -241,7 +245,7 @@ class Server:
     async def ready(self, request: Request) -> Response:
         """Whether the process takes requests; the folders were walked before the first one."""
         full = [lane.name for lane in (self.quick, self.slow, self.files, self.profile) if lane.is_full]
-        if full or self.bodies.is_full or self._stopping:
+        if full or self.bodies.is_full or self.outgoing.is_full or self._stopping:
             return PlainTextResponse("busy\n", 503, {"Retry-After": RETRY_AFTER})
         return PlainTextResponse("ok\n")
 
@@ -253,6 +257,7 @@ class Server:
         """A body of JSON, decompressed."""
         self._check_token(request)
         self.quick.check()
+        self.outgoing.check()
         encoding = request.headers.get("content-encoding", "")
         async with self.bodies.received(request, MAX_JSON) as body:
             if encoding:
@@ -272,7 +277,7 @@ class Server:
                 return answer.json({**debug, "seconds": perf_counter() - began} if with_debug else None)
 
             answer = await self._named(asked, written)
-        return Response(answer, media_type="application/json")
+        return self.outgoing.response(answer, "application/json")
 
     async def _named(self, asked: Frames, use: Callable[[Answer], Any]) -> Any:
         """What `use` makes, in a thread, of the answer to a request."""
@@ -343,9 +348,8 @@ class Server:
                     text = (await self.files.run(opened.file.read)).decode(errors="replace") if opened else None
         if text is None:
             raise HTTPException(404, "no such source file for this address, or it is not below a folder with sources")
-        return JSONResponse(
-            {"symbolsLastModified": None, "sourceLastModified": None, "file": asked.file, "source": text}
-        )
+        answer = {"symbolsLastModified": None, "sourceLastModified": None, "file": asked.file, "source": text}
+        return self.outgoing.response(as_json(answer), "application/json")
 
     async def _full_id(self, build_id: str) -> str:
         """The whole build id of a module; empty if it is not there."""
@@ -359,6 +363,7 @@ class Server:
         """A profile in, a symbolized profile out."""
         self._check_token(request)
         self.profile.check()
+        self.outgoing.check()
         encoding = request.headers.get("content-encoding", "")
         parameters = dict(request.query_params)
         async with self.bodies.received(request, self.limits.body) as body:
@@ -366,7 +371,7 @@ class Server:
             async with asyncio.timeout(self.limits.answer_seconds):
                 job = partial(self.parts.profiles.symbolized, body, parameters)
                 written, kind, report = await self.profile.run(job)
-        return Response(written, media_type=kind, headers={"X-Symbolize-Report": report})
+        return self.outgoing.response(written, kind, {"X-Symbolize-Report": report})
 
     async def otlp(self, request: Request) -> Response:
         """A request of OTLP profiles, which is passed on with names added."""

@@ -25,6 +25,7 @@ from starlette.requests import Request
 
 from symbolize.serve import bodies, lanes, protocol
 from symbolize.serve.metrics import Metrics
+from symbolize.serve.outgoing import CHUNK, Outgoing
 
 BINARIES = FIXTURES / "bin" / "gcc-pie"
 LEDGER = BINARIES / "ledger"
@@ -345,6 +346,50 @@ def test_bodies_that_grow_together(tmp_path: Path) -> None:
             assert len(again.read()) == 6
 
     asyncio.run(grow())
+
+
+def test_answers_that_wait_together() -> None:
+    """What clients have not taken counts until they do, or are gone; what is too much in all is refused."""
+    outgoing = Outgoing(10, Metrics())
+
+    async def wait() -> None:
+        taken, sent = asyncio.Event(), []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+            await taken.wait()
+
+        waiting = asyncio.create_task(outgoing.response(bytes(6), "text/plain")({}, None, send))  # type: ignore[arg-type]
+        gone = asyncio.create_task(outgoing.response(bytes(4), "text/plain")({}, None, send))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        with pytest.raises(HTTPException) as refused:
+            outgoing.check()
+        assert refused.value.status_code == Status.SERVICE_UNAVAILABLE
+        gone.cancel()
+        await asyncio.wait([gone])
+        outgoing.check()
+        with pytest.raises(HTTPException):
+            outgoing.response(bytes(5), "text/plain")
+        taken.set()
+        await waiting
+        outgoing.response(bytes(10), "text/plain")
+        assert [each.get("body", b"") for each in sent if each.get("body")] == [bytes(6)]
+
+    asyncio.run(wait())
+
+
+def test_large_answers(server: HttpClient) -> None:
+    """Come whole, also if they are taken slowly."""
+    body = json.dumps(job(LEDGER, [0x25D0] * 9000)).encode()
+    whole = server.ask("POST", "/symbolicate/v5", body).body
+    assert len(whole) > 4 * CHUNK
+    assert len(json.loads(whole)["results"][0]["stacks"][0]) == 9000
+    with connected(server) as slow:
+        slow.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        data = b""
+        while piece := slow.recv(1 << 12):
+            data += piece
+        assert data.endswith(whole)
 
 
 def test_nothing_is_logged_for_bad_requests(server: HttpClient, caplog: pytest.LogCaptureFixture) -> None:
