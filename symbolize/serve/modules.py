@@ -163,7 +163,7 @@ class Modules:
             self._servers.failures = []
         walk = self._walked_at
         found = find_binary(self.index, build_id, "")
-        if self._is_open(found, walk):
+        if self._is_open(build_id, found, walk):
             return True
         module = self._opened(found, walk)
         if module is None:
@@ -182,8 +182,7 @@ class Modules:
         with self._lock:
             before = self._open.pop(module.build_id, None)
             self._open[module.build_id] = module
-            if build_id != module.build_id:
-                self._full_ids[build_id] = module.build_id
+            self._know_as(build_id, module)
             unused = [*([before] if before is not None else []), *self._surplus()]
             for each in unused:
                 each.is_retired = True
@@ -193,14 +192,20 @@ class Modules:
             each.close()
         return True
 
-    def _is_open(self, found: BinaryMatch, walk: int) -> bool:
-        """Whether a binary is open with all the files that were found; then it is good until the next walk."""
+    def _is_open(self, build_id: str, found: BinaryMatch, walk: int) -> bool:
+        """Whether a binary is open with all the files that were found; then it is good until the next walk, and known
+        by the id by which it was found."""
         with self._lock:
             module = self._open.get(found.build_id)
             is_same = module is not None and found.verified and module.paths == tuple(found.paths)
             if is_same and module is not None:
                 module.walk = walk
+                self._know_as(build_id, module)
             return is_same
+
+    def _know_as(self, build_id: str, module: HeldModule) -> None:
+        if build_id != module.build_id:
+            self._full_ids[build_id] = module.build_id
 
     def _surplus(self) -> Iterator[HeldModule]:
         """Take the modules off the list that are too many or too large, those first that were not used for long."""
@@ -254,13 +259,14 @@ class Modules:
         return 0
 
     def _notice_walk(self) -> None:
-        """Believe in misses no more if the folders were walked since."""
+        """Believe in misses and Breakpad ids no more if the folders were walked since."""
         walked_at = self._last_walk()
         if walked_at == self._walked_at:
             return
         with self._lock:
             self._walked_at = walked_at
             self._unknown.clear()
+            self._full_ids.clear()  # there may be two builds by now with the beginning that a Breakpad id has
             # It numbers the roots anew, which may have been replaced; and one without its database is made anew.
             before = self.index
             if before.folder is None:

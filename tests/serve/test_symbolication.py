@@ -24,7 +24,7 @@ pytest.importorskip("uvicorn")
 from symbolize.serve import modules as serve_modules
 from symbolize.serve import symbolication
 from symbolize.serve.metrics import Metrics
-from symbolize.serve.modules import Modules
+from symbolize.serve.modules import HeldModule, Modules
 from symbolize.symbols import TableCache
 
 BINARIES = FIXTURES / "bin" / "gcc-pie"
@@ -97,6 +97,28 @@ def test_ids_of_all_kinds(server: HttpClient) -> None:
         frames.append(server.symbolicate(request).json()["results"][0]["stacks"][0][0])
     assert frames[0] == frames[1] == frames[2] == frames[3]
     assert frames[4] == {"frame": 0, "module": "renamed", "module_offset": hex(INLINED)}
+
+
+def test_a_breakpad_id_of_what_is_open(tmp_path: Path) -> None:
+    """By whichever id a binary was opened first; not if there are two builds by now that it may be of."""
+    name = breakpad_id(LEDGER)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "shared").mkdir()
+    path = Path(shutil.copy(LEDGER, tmp_path / "bin"))
+    modules = Modules([str(path.parent)], TableCache(tmp_path / "cache"), str(tmp_path / "shared"), None, Metrics())
+
+    def held(build_id: str) -> HeldModule | None:
+        with modules.held(build_id.lower()) as module:
+            return module
+
+    whole = build_id(LEDGER)
+    assert held(whole) is held(name) is not None
+    other = f"{whole[:-8]}{int(whole[-8:], 16) ^ 1:08x}"
+    path.with_name("other").write_bytes(path.read_bytes().replace(bytes.fromhex(whole), bytes.fromhex(other)))
+    modules.walk_again(0)
+    assert None not in (held(whole), held(other))
+    assert held(name) is None
+    modules.close()
 
 
 def test_debug_statistics(server: HttpClient) -> None:
