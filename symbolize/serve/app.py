@@ -446,11 +446,12 @@ class Server:
         """What the servers behind have, unless the request came through too many of them (R418, requests that are
         passed on)."""
         before = request.headers.get("x-forwarded-for", "")
-        if before.count(",") + bool(before) >= MAX_HOPS:
+        count = before.count(",") + bool(before)
+        if count >= MAX_HOPS:
             self.metrics.refused("hops")
             return None
         client = request.client.host if request.client is not None else "unknown"
-        hops = [*([before] if FORWARDED.fullmatch(before) else ["unknown"] if before else []), client]
+        hops = [*([before] if FORWARDED.fullmatch(before) else ["unknown"] * count), client]
         work = partial(self.fetching.run, partial(fetch, ", ".join(hops)))
         answer = await self._once.run(("fetch", build_id, what), work)
         return await self.files.run(partial(fetched, answer, build_id, what if what in KINDS else "source"))

@@ -253,7 +253,9 @@ def test_servers_behind(tmp_path: Path) -> None:
             assert behind.requests[0].headers["x-forwarded-for"] == "10.0.0.1, 127.0.0.1"
             assert server.ask("GET", f"/buildid/{ID}/source{SOURCE}").body == TEXT.read_bytes()
             assert server.ask("GET", f"/buildid/{ID}/source/etc/passwd").status == Status.NOT_FOUND
-            assert server.ask("GET", f"/buildid/{'ab' * 20}/executable").status == Status.NOT_FOUND
+            odd = {"X_Forwarded_For": "fe80::1%eth0, 10.0.0.1"}
+            assert server.ask("GET", f"/buildid/{'ab' * 20}/executable", **odd).status == Status.NOT_FOUND
+            assert behind.requests[-1].headers["x-forwarded-for"] == "unknown, unknown, 127.0.0.1"
             failed = server.ask("GET", f"/buildid/{'ee' * 20}/executable")
             assert (failed.status, failed.headers["retry-after"]) == (Status.SERVICE_UNAVAILABLE, "2")
             assert behind.url not in failed.body.decode()
