@@ -85,7 +85,10 @@ class Bodies:
                     body.write(chunk)
                 else:
                     await to_thread.run_sync(body.write, chunk)
-            await to_thread.run_sync(body.seek, 0)
+            if folder is None and size <= IN_MEMORY:
+                body.seek(0)
+            else:
+                await to_thread.run_sync(body.seek, 0)
             self._metrics.received(size)
             yield body
         finally:
