@@ -4,13 +4,13 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support import gperftools_writer
+from tests.support.fixture_files import BINARIES, FIXTURES, segments
 from tests.support.tool_folders import (
     Tools,
     address_only,
@@ -44,12 +44,6 @@ class Subject(NamedTuple):
     listed: str
     options: tuple[str, ...] = ()
     differing: int = 0
-
-    def profile(self, folder: Path) -> Path:
-        """A profile of addresses in the functions of the binary."""
-        result = folder / f"{self.path.name}.pb"
-        result.write_bytes(address_only(self.path, addresses_inside(function_bounds(self.symbols), COUNT)))
-        return result
 
 
 SOURCES = "-trim_path=/src", f"-source_path={FIXTURES / 'src'}"
@@ -174,23 +168,187 @@ def is_settled(ours: list[str], theirs: list[str], bounds: dict[str, tuple[int, 
     return len(ours) == len(theirs) and all(a[1] == b[1] and is_one(a[0], b[0]) for a, b in pairs)
 
 
+@pytest.fixture(scope="module")
+def profile(subject: Subject, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A profile of addresses in the functions of the binary."""
+    result = tmp_path_factory.mktemp("profile") / "addresses.pb"
+    result.write_bytes(address_only(subject.path, addresses_inside(function_bounds(subject.symbols), COUNT)))
+    return result
+
+
+@pytest.fixture(scope="module")
+def llvm(pprof: Path, subject: Subject, profile: Path, tmp_path_factory: pytest.TempPathFactory) -> Reports:
+    """What pprof prints with LLVM's symbolizer."""
+    tools = real(tmp_path_factory.mktemp("llvm") / "tools", f"llvm-symbolizer={LLVM}", "nm")
+    return reports(pprof, tools, subject, profile)
+
+
 @needs_llvm
 @needs_pprof
-def test_pprof(pprof: Path, subject: Subject, tmp_path: Path) -> None:
-    """pprof, which asks llvm-symbolizer, prints the same frames, totals and source lines; where names differ, ours is
-    better."""
+def test_pprof(pprof: Path, subject: Subject, profile: Path, llvm: Reports, tmp_path: Path) -> None:
+    """pprof, which asks llvm-symbolizer, prints the same frames, totals and source lines; names may differ where ours
+    is better."""
     tools = stand_in(tmp_path / "ours", "llvm-symbolizer", "nm")
-    profile = subject.profile(tmp_path)
     ours = reports(pprof, tools, subject, profile)
-    theirs = reports(pprof, real(tmp_path / "llvm", f"llvm-symbolizer={LLVM}", "nm"), subject, profile)
     assert tools.starts and set(tools.starts) == {"llvm-symbolizer --inlining -demangle=false"}
-    assert list(ours.raw) == list(theirs.raw) and len(ours.raw) > COUNT // 2
-    differing = {each for each, frames in ours.raw.items() if frames != theirs.raw[each]}
+    assert list(ours.raw) == list(llvm.raw) and len(ours.raw) > COUNT // 2
+    differing = {each for each, frames in ours.raw.items() if frames != llvm.raw[each]}
     bounds = function_bounds(subject.symbols)
-    assert all(is_settled(ours.raw[each], theirs.raw[each], bounds) for each in differing)
+    assert all(is_settled(ours.raw[each], llvm.raw[each], bounds) for each in differing)
     assert len(differing) <= subject.differing
-    assert ours.listed == theirs.listed and len(ours.listed) > 300
+    assert ours.listed == llvm.listed and len(ours.listed) > 300
     if subject.differing < COUNT:
-        named = ours.top.keys() & theirs.top.keys()
-        assert len(named) >= len(theirs.top) - len(differing)
-        assert [ours.top[each] for each in named] == [theirs.top[each] for each in named]
+        named = ours.top.keys() & llvm.top.keys()
+        assert len(named) >= len(llvm.top) - len(differing)
+        assert [ours.top[each] for each in named] == [llvm.top[each] for each in named]
+
+
+@needs_llvm
+@needs_binutils
+@needs_pprof
+def test_pprof_with_addr2line(pprof: Path, subject: Subject, profile: Path, llvm: Reports, tmp_path: Path) -> None:
+    """Where pprof finds addr2line only, it prints what it prints with that of binutils or, where this is wrong, with
+    LLVM's symbolizer."""
+    tools = stand_in(tmp_path / "ours", "addr2line", "nm")
+    ours = reports(pprof, tools, subject, profile)
+    gnu = reports(pprof, real(tmp_path / "gnu", "addr2line", "nm"), subject, profile)
+    assert tools.starts and set(tools.starts) == {f"addr2line -aif -e {subject.path}"}
+    assert list(ours.raw) == list(gnu.raw) == list(llvm.raw)
+    differing = {each for each, frames in ours.raw.items() if frames != gnu.raw[each]}
+    bounds = function_bounds(subject.symbols)
+    assert all(is_settled(ours.raw[each], llvm.raw[each], bounds) for each in differing)
+    assert ours.listed in (gnu.listed, llvm.listed) and len(ours.listed) > 300
+    if not differing:
+        assert ours.top == gnu.top and len(ours.top) > 4
+
+
+@pytest.mark.skipif(not PERL_PPROF, reason="google-pprof is not installed")
+@needs_binutils
+@pytest.mark.parametrize("unit", ["lines", "functions"])
+def test_perl_pprof(unit: str, tmp_path: Path) -> None:
+    """The pprof of gperftools, which asks addr2line, prints the same totals of functions and lines (R384: no `/./`)."""
+    path = BINARIES / "clang-nopie-dwarf4-lld" / "spectra"
+    ((offset, vaddr, size),) = segments(path)
+    start = vaddr & -0x1000
+    maps = f"{start:x}-{start + (size + 0x1FFF & -0x1000):x} r-xp {offset & -0x1000:08x} 00:00 0 {path}\n"
+    vaddrs = addresses_inside(function_bounds(path), COUNT)
+    profile = tmp_path / "spectra.prof"
+    profile.write_bytes(gperftools_writer.profile([(1, [each]) for each in vaddrs], maps.encode()))
+
+    def totals(tools: Tools) -> str:
+        variables = tools.environment(PATH="/usr/bin:/bin", PPROF_TOOLS=f"{tools.folder}/")
+        command = [PERL_PPROF, "--text", f"--{unit}", path, profile]
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=variables).stdout
+
+    others = "nm", "objdump", "c++filt"
+    tools = stand_in(tmp_path / "ours", "addr2line", *others)
+    ours = totals(tools)
+    assert f"addr2line -f -C -e {path} -i" in tools.starts
+    assert ours == totals(real(tmp_path / "gnu", "addr2line", *others)).replace("/./", "/")
+    assert ours.count("\n") > 30
+
+
+@pytest.mark.skipif(not PERF, reason="perf is not installed")
+@needs_binutils
+def test_perf(tmp_path: Path) -> None:
+    """perf, which asks addr2line, prints the same functions and source lines of a recording, inlined ones too."""
+    installed = tmp_path / "root" / "opt" / "spectra"
+    for folder, name in (("bin", "spectra"), ("lib", "libresonance.so")):
+        (installed / folder).mkdir(parents=True)
+        shutil.copy(BINARIES / "gcc-pie" / name, installed / folder)
+    options = "-F", "comm,ip,sym,dso,srcline", f"--symfs={tmp_path / 'root'}"
+    file = FIXTURES / "profiles" / "perf_data" / "ids.data"
+
+    def frames(tools: Tools) -> list[str]:
+        variables = tools.environment(PATH=f"{tools.folder}:/usr/bin:/bin")
+        command = ["perf", "script", *options, "-i", file]  # it looks first in the folder of a path to itself
+        run = subprocess.run(command, capture_output=True, text=True, check=True, env=variables)
+        return perf_frames(run.stdout)
+
+    tools = stand_in(tmp_path / "ours", "addr2line")
+    ours = frames(tools)
+    if not tools.starts:
+        pytest.skip("this perf reads debug information itself")
+    assert ours == frames(real(tmp_path / "gnu", "addr2line"))
+    assert len(ours) > 100 and any("resonance.h:" in each for each in ours)
+
+
+def perf_frames(text: str) -> list[str]:
+    """The frames in the output of `perf script` that are of the recorded program or were inlined into one of these."""
+    found: list[str] = []
+    inlined: list[str] = []
+    for frame in re.findall(r"^\t.*(?:\n  .*)?", text, re.MULTILINE):
+        inlined.append(frame)
+        if "(inlined)" not in frame:
+            found += inlined if "(/opt/spectra/" in frame else []
+            inlined = []
+    return found
+
+
+MISTAKES = {
+    "behind": "heap-buffer-overflow",
+    "after": "heap-use-after-free",
+    "on": "stack-buffer-overflow",
+    "too": "signed integer overflow",
+}
+"""What the program with mistakes can be asked for, and how sanitizers call it."""
+ASAN_SYMBOLIZE = shutil.which("asan_symbolize-19") or ""
+needs_sanitizers = pytest.mark.skipif(not CLANG, reason="clang++-19 is not installed")
+
+
+@pytest.fixture(scope="module")
+def mistaken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program with mistakes that sanitizers find."""
+    path = tmp_path_factory.mktemp("program") / "shelf"
+    flags = "-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"
+    run = subprocess.run([CLANG, *flags, "-o", path, PROGRAMS / "shelf.cc"], check=False, capture_output=True)
+    if run.returncode:
+        pytest.skip("the sanitizers of clang 19 are not installed")
+    return path
+
+
+def comparable(report: str) -> str:
+    """A report without what differs from run to run, and with one name of two that the C library has for a function."""
+    text = re.sub("==[0-9]+==", "==PID==", re.sub("0x[0-9a-f]+", "0x", report))
+    return text.replace("__libc_start_main_impl", "__libc_start_main")
+
+
+@needs_llvm
+@needs_sanitizers
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_sanitizers(mistake: str, mistaken: Path, tmp_path: Path) -> None:
+    """The reports of the address and undefined-behaviour sanitizers are equal."""
+
+    def report(tools: Tools) -> str:
+        symbolizer = str(tools.folder / "llvm-symbolizer")
+        variables = tools.environment(ASAN_SYMBOLIZER_PATH=symbolizer, UBSAN_OPTIONS="print_stacktrace=1")
+        return subprocess.run(
+            [mistaken, mistake], capture_output=True, text=True, check=False, env=variables, timeout=300
+        ).stderr
+
+    tools = stand_in(tmp_path / "ours", "llvm-symbolizer")
+    ours = report(tools)
+    assert tools.starts == ["llvm-symbolizer --demangle --inlines --default-arch=x86_64"]
+    assert comparable(ours) == comparable(report(real(tmp_path / "llvm", f"llvm-symbolizer={LLVM}")))
+    assert MISTAKES[mistake] in ours and re.search(r"#[01] .* in .*shelf.cc:\d+:\d+\n", ours)
+
+
+@needs_llvm
+@needs_sanitizers
+@pytest.mark.skipif(not ASAN_SYMBOLIZE, reason="asan_symbolize-19 is not installed")
+def test_asan_symbolize(mistaken: Path, tmp_path: Path) -> None:
+    """asan_symbolize puts the same names into a report that has none."""
+    alone = {"ASAN_OPTIONS": "symbolize=0", "PATH": str(tmp_path)}
+    report = subprocess.run([mistaken, "after"], capture_output=True, text=True, check=False, env=alone).stderr
+
+    def named(tools: Tools) -> str:
+        variables = tools.environment(PATH=f"{tools.folder}:/usr/bin:/bin")
+        run = subprocess.run(
+            [ASAN_SYMBOLIZE, "--demangle"], input=report, capture_output=True, text=True, check=True, env=variables
+        )
+        return comparable(run.stdout)
+
+    tools = stand_in(tmp_path / "ours", "llvm-symbolizer")
+    ours = named(tools)
+    assert tools.starts and "shelf.cc:" in ours and "shelf.cc:" not in report
+    assert ours == named(real(tmp_path / "llvm", f"llvm-symbolizer={LLVM}"))

@@ -55,7 +55,7 @@ class Tools(NamedTuple):
     def environment(self, **more: str) -> dict[str, str]:
         """Variables under which nothing but the tools of the folder is found."""
         home = str(self.folder)
-        kept = self.folder.parent / "cache"
+        kept = self.folder.parent.parent / "cache"  # of all tests of a run
         return {"PATH": home, "HOME": home, "LC_ALL": "C", "SYMBOLIZE_CACHE": str(kept), **more}
 
 
