@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
-from symbolize.binaries import Attempt, BinaryMatch
+from symbolize.binaries import Attempt
 from symbolize.core.reasons import Reason
 from symbolize.core.stack_check import CallerAgreement
 from symbolize.resolve.addresses import AddressBase, Calls
 from symbolize.resolve.caller_agreement import caller_mismatch
+from symbolize.resolve.candidates import Candidate, ordered
 from symbolize.resolve.name_agreement import Agreement
 from symbolize.symbols import Binary, is_same_build
 
@@ -18,26 +18,6 @@ MIN_LEAD = 2
 """So many more call sites lie in calls of the build that ran than in those of another one. A site that lies in a call
 of one of two builds only is some 60 times likelier if that one ran: nine in ten of the call sites are in its calls, and
 one in eight or fewer of what is no call site."""
-HOW_FOUND = ("special", "path", "name", "build id", "debug file")
-"""How a candidate was found, the likeliest first. One of these alone decides only where nothing else does."""
-
-
-class Candidate(NamedTuple):
-    """A binary that may be what ran: how it was found (one of HOW_FOUND), its files, and the opened binary."""
-
-    how: str
-    match: BinaryMatch
-    binary: Binary
-
-    @property
-    def path(self) -> str:
-        """The first file, which represents all."""
-        return self.binary.images[0].path
-
-    @property
-    def described(self) -> str:
-        """The first file with its build id, for a message."""
-        return f"{self.path} ({self.binary.images[0].build_id or 'no build id'})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +77,6 @@ class Selection:
     reason: Reason = Reason.SYMBOLIZED
     detail: str = ""
     rejected: list[Candidate] = field(default_factory=list)
-
-
-def ordered(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The candidates in an order that does not depend on that of folders."""
-    return sorted(candidates, key=lambda each: (HOW_FOUND.index(each.how), each.binary.rank, each.path))
 
 
 JudgeCallers = Callable[[Binary, BuildMatch], CallerAgreement | None]

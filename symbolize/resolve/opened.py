@@ -9,7 +9,7 @@ from symbolize.core.errors import ReadFailure
 from symbolize.core.files import os_error_text
 from symbolize.core.mapped import CHANGED, ChangedFile
 from symbolize.elf import ElfError, ElfImage
-from symbolize.resolve.choice import HOW_FOUND, Candidate, ordered
+from symbolize.resolve.candidates import HOW_FOUND, Candidate, ordered
 from symbolize.symbols import Binary, TableCache, builds_of
 
 MAX_UNUSED = 64

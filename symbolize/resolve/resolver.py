@@ -28,7 +28,8 @@ from symbolize.profile import NONE, AddressKind, Profile, assign_mappings
 from symbolize.profile.assignment import covers_everything
 from symbolize.resolve.address_maps import judge, judge_callers, map_locations
 from symbolize.resolve.build_matching import in_file_map, infer_load_bias, judge_callers_in_file
-from symbolize.resolve.choice import BuildMatch, Candidate, Selection, select_build
+from symbolize.resolve.candidates import Candidate
+from symbolize.resolve.choice import BuildMatch, Selection, select_build
 from symbolize.resolve.code import CodeResolver
 from symbolize.resolve.huge_pages import HugePages, Layout, is_moved_text
 from symbolize.resolve.mapping_record import MappingRecord, processes, records_of, weight_of_mappings

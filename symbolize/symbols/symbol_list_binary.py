@@ -1,19 +1,24 @@
 """The symbol table of a binary whose functions come from a listing; symbols fill the gaps."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from symbolize.core.arrays import Bool, UInt64, distinct_inverse, layer_at
 from symbolize.core.string_table import StringTable
 from symbolize.elf import ElfImage
-from symbolize.symbol_files import SymbolList
 from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.naming import choose_names
 from symbolize.symbols.range_table import encode, merge_layers
 from symbolize.symbols.table import BY_DEBUG_INFORMATION, SymbolTable
+
+if TYPE_CHECKING:
+    from symbolize.symbol_files import SymbolList
 
 ANY = b"[...]"
 """The placeholder for type arguments in the line table of Go."""

@@ -13,7 +13,8 @@ import symbolize
 from symbolize.elf import ElfImage
 from symbolize.resolve.address_maps import judge
 from symbolize.resolve.addresses import MIN_CALL_SHARE
-from symbolize.resolve.choice import MIN_LEAD, Candidate, select_build
+from symbolize.resolve.candidates import Candidate
+from symbolize.resolve.choice import MIN_LEAD, select_build
 from symbolize.resolve.mapping_record import MappingRecord, records_of
 from symbolize.symbols import Binary
 from tests.support.fixture_files import BINARIES, GPERFTOOLS, PERF, variant
