@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from symbolize.cli.arguments import Parser
 from symbolize.cli.commands import TOOLS, tool_of
 from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, print_error, print_output
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
@@ -16,6 +15,7 @@ from symbolize.core.files import os_error_text
 
 if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Debuginfod
+    from symbolize.cli.arguments import Parser
     from symbolize.symbols import TableCache
 
 CACHE, NO_CACHE = "SYMBOLIZE_CACHE", "SYMBOLIZE_NO_CACHE"
@@ -32,6 +32,8 @@ def run_as(arguments: Sequence[str]) -> int:
 
 def as_parser() -> Parser:
     """The arguments of the command; those behind the tool are its own."""
+    from symbolize.cli.arguments import Parser
+
     result = Parser(
         "symbolize as",
         "Answer as another tool does, with its options, input and output, from kept symbol tables. A link to symbolize "
@@ -103,7 +105,7 @@ def servers_of_environment(tell: Callable[[str], None]) -> Debuginfod:
 
 def run_addr2line(program: str, arguments: Sequence[str]) -> int:
     """Run GNU addr2line; the exit code."""
-    from symbolize.drop_in.addr2line import parsed
+    from symbolize.drop_in.addr2line_options import parsed
 
     try:
         options = parsed(arguments)

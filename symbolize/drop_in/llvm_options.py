@@ -1,14 +1,18 @@
 """The options of llvm-symbolizer 19: those that are honoured, those without an effect, those that are refused."""
 
+from __future__ import annotations
+
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from symbolize.core.errors import UsageError, did_you_mean
 from symbolize.core.files import os_error_text, read_limited
-from symbolize.drop_in.naming import Kind
+
+if TYPE_CHECKING:
+    from symbolize.drop_in.naming import Kind
 
 MAX_OPTION_FILES: Final = 64
 MAX_OPTION_BYTES: Final = 1 << 20
@@ -178,7 +182,7 @@ def apply(options: Options, name: str, value: str) -> None:
     elif name == "functions":
         options.kind = "linkage"
     elif name == "functions=":
-        options.kind = cast(Kind, value) if value in ("none", "short") else "linkage"
+        options.kind = cast("Kind", value) if value in ("none", "short") else "linkage"
     elif name == "output-style":
         options.style = cast(Literal["LLVM", "GNU", "JSON"], value) if value in ("GNU", "JSON") else "LLVM"
     elif name in ("help", "version"):
