@@ -8,10 +8,10 @@ from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, distinc
 from symbolize.core.ranges import clip_to
 from symbolize.core.string_array import StringArray
 from symbolize.dwarf.columns import Ranges
-from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT, DW_AT_producer
+from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
 from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.definitions import walk_definitions
-from symbolize.dwarf.names import read_die
+from symbolize.dwarf.producers import producers_of
 from symbolize.dwarf.qualify import resolve_functions, resolve_references
 from symbolize.dwarf.reader import Reader
 
@@ -97,9 +97,8 @@ def lists_all_definitions(dwarf: Dwarf, units: Int64) -> Bool:
 
     gcc describes functions before it optimizes, clang afterwards.
     """
-    roots = (read_die(dwarf.reader, die) for die in np.asarray(dwarf.units.first_die)[units].tolist())
-    producers = (root[1].get(DW_AT_producer, NOWHERE) if root is not None else NOWHERE for root in roots)
-    return np.array([dwarf.sources.string(producer).startswith(b"GNU C") for producer in producers], np.bool_)
+    producers = producers_of(dwarf.sources, dwarf.sources.main, units)
+    return np.array([producer.startswith(b"GNU C") for producer in producers], np.bool_)
 
 
 def entries_of_several(dwarf: Dwarf, dies: UInt64, entries: UInt64) -> UInt64:

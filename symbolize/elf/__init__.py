@@ -1,6 +1,6 @@
 """One opened ELF image: segments, sections, build id, symbol tables. Knows no profiles and no DWARF."""
 
-from symbolize.elf.call_sites import code_around, inside_calls
+from symbolize.elf.call_sites import code_around, inside_calls, jumps_through_tables
 from symbolize.elf.image import ElfError, ElfImage, Section, Segment
 from symbolize.elf.plt import read_plt
 from symbolize.elf.probe import Ident, identify, read_build_id
@@ -16,6 +16,7 @@ __all__ = [
     "code_around",
     "identify",
     "inside_calls",
+    "jumps_through_tables",
     "read_build_id",
     "read_plt",
     "read_symbols",

@@ -17,6 +17,8 @@ MISSING = -1
 CALL_REL32, GROUP_5, NEAR_INDIRECT_CALL = 0xE8, 0xFF, 2
 MODE_DISP8, MODE_DISP32, MODE_REGISTER = 1, 2, 3
 REGISTER_SIB, REGISTER_DISP32 = 4, 5
+JUMP_SIB, JUMP_DISP32 = 0x24, 0x25
+"""ModR/M bytes of JMP through memory, whose address is in a SIB byte, or is the displacement."""
 
 # Arm ARM C6.2: masks and values of BL, and of BLR of any register, with and without pointer authentication.
 BL_MASK, BL = 0xFC000000, 0x94000000
@@ -59,6 +61,31 @@ def code_around(image: ElfImage, vaddrs: UInt64, before: int, behind: int) -> In
             found = text[segment.file_offset + np.where(inside, at, 0)].astype(np.int64)
             code[here] = np.where(inside, found, MISSING)
     return code
+
+
+def jumps_through_tables(image: ElfImage) -> UInt64 | None:
+    """The vaddrs of what may be jumps of an x86 program through tables at fixed addresses, `jmp *table(,register,8)`:
+    a superset, ascending. None if that is unknown: without the code, and for machines other than x86 and AArch64.
+
+    Code that may be loaded anywhere has none, nor has AArch64.
+    """
+    is_x86 = image.machine in ("EM_X86_64", "EM_386")
+    if image.machine == "EM_AARCH64" or (is_x86 and image.kind == "ET_DYN"):
+        return np.zeros(0, np.uint64)
+    segments = [segment for segment in image.segments if segment.executable]
+    text = np.frombuffer(image.data, np.uint8)
+    is_linked = image.kind == "ET_EXEC" and image.has_code
+    if not is_x86 or not is_linked or sum(segment.file_size for segment in segments) > len(text):
+        return None
+    found = [np.zeros(0, np.uint64)]
+    for segment in segments:
+        code = text[segment.file_offset : segment.file_offset + segment.file_size]
+        at = np.flatnonzero(code[:-2] == GROUP_5)
+        is_jump = (code[at + 1] == JUMP_SIB) & (code[at + 2] & 7 == REGISTER_DISP32)
+        if image.machine == "EM_386":
+            is_jump |= code[at + 1] == JUMP_DISP32
+        found.append(at[is_jump].astype(np.uint64) + np.uint64(segment.vaddr))
+    return np.sort(np.concatenate(found))
 
 
 def x86_calls(code: Int64) -> Bool:

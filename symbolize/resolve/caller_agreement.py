@@ -62,10 +62,10 @@ def callers_of(record: MappingRecord, binary: Binary, mapped: MappedAddresses) -
     callee, caller = (order[np.searchsorted(rows, each[known], sorter=order)] for each in (callee, caller))
     there = without_tag(binary.images[0], vaddrs[inside] + np.uint64(binary.shift))
     pairs = StackPairs(callee, caller, np.zeros(0, np.int64))
-    reader = StackReader(pairs, [(binary, np.arange(len(rows)), there)], len(rows))
+    reader = StackReader(pairs, [(binary, np.arange(len(rows)), there)], len(rows), believes_all=True)
     verdicts = reader.verdicts
     agrees = (verdicts == Verdict.CONFIRMED) | (verdicts == Verdict.EXPLAINED)
-    counts = record.is_call[inside][callee] | reader.has_no_call
+    counts = (record.is_call[inside][callee] | reader.has_no_call) & ~reader.may_be_unlisted
     agreeing = marked(caller, len(rows), agrees)
     judged = agreeing | marked(caller, len(rows), (verdicts == Verdict.CONTRADICTED) & counts)
     return CallerAgreement(int(agreeing.sum()), int(judged.sum())) if judged.any() else None

@@ -40,6 +40,11 @@ class Symbol(NamedTuple):
     begin: int
     binary: int
 
+    @property
+    def may_be_member(self) -> bool:
+        """Whether it may be a member of a class."""
+        return any(b"::" in name for name in self.spellings)
+
 
 @dataclass(eq=False)
 class StackPairs:
@@ -63,10 +68,14 @@ class StackReader:
     """Reads what is known of pairs of locations: which function the caller calls there, and which the other one is.
 
     `answered` are the binaries of the locations, which are less than `count`. `vaddrs` are those of all locations.
+    `believes_all` is that of `CallGraph`.
     """
 
-    def __init__(self, pairs: StackPairs, answered: Sequence[Answered], count: int) -> None:
+    def __init__(
+        self, pairs: StackPairs, answered: Sequence[Answered], count: int, *, believes_all: bool = False
+    ) -> None:
         self.pairs = pairs
+        self._believes_all = believes_all
         self.vaddrs = np.zeros(count, np.uint64)
         self._callee = np.full(count, UNKNOWN, np.uint64)
         self._has_no_call = np.zeros(count, np.bool_)
@@ -78,7 +87,8 @@ class StackReader:
         for each in answered:
             with suppress(ReadFailure):  # what cannot be read says nothing
                 self._read_callers(*each, is_caller)
-        is_callee = marked(pairs.callee, count, self._callee[pairs.caller] != np.uint64(UNKNOWN))
+        is_judged = self._has_no_call | (self._callee != np.uint64(UNKNOWN))
+        is_callee = marked(pairs.callee, count, is_judged[pairs.caller])
         for each in answered:
             with suppress(ReadFailure):
                 self._read_callees(*each, is_callee)
@@ -87,6 +97,14 @@ class StackReader:
     def has_no_call(self) -> Bool:
         """Which of the pairs have a caller whose function lists all its calls, and has none there: bool[n]."""
         return self._has_no_call[self.pairs.caller]
+
+    @property
+    def may_be_unlisted(self) -> Bool:
+        """Which of the pairs have a next function that may be called although no list of calls has it: bool[n] (R371,
+        lists of calls)."""
+        may_be = any(graph.may_lack_calls for graph in self._graphs)
+        is_member = np.array([*(may_be and symbol.may_be_member for symbol in self._symbols), may_be])
+        return is_member[self._symbol_of[self.pairs.callee]]
 
     @cached_property
     def verdicts(self) -> UInt8:
@@ -157,7 +175,7 @@ class StackReader:
 
     def _read_callers(self, binary: Binary, rows: Int64, vaddrs: UInt64, is_caller: Bool) -> None:
         self.vaddrs[rows] = vaddrs
-        graph = binary.call_graph()
+        graph = binary.call_graph(believes_all=self._believes_all)
         if graph is None:
             return
         self._binary_of[rows] = len(self._graphs)

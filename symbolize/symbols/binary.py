@@ -11,7 +11,7 @@ import numpy as np
 
 from symbolize.core.arrays import UInt64, distinct_inverse, layer_at
 from symbolize.core.errors import ReadFailure
-from symbolize.elf import ElfImage
+from symbolize.elf import ElfImage, jumps_through_tables
 from symbolize.elf.gotable import GO_SECTIONS, go_table
 from symbolize.symbols.builds import agreeing, aligned, misfit, source_names
 from symbolize.symbols.cache import TableCache, content_of, facts_of, table_name
@@ -240,13 +240,20 @@ class Binary:
             dwarf = self._builder.dwarf
             return calls_of(dwarf, names, vaddrs) if dwarf is not None else Calls.none()
 
-    def call_graph(self) -> CallGraph | None:
-        """The calls of the binary; None without debug information. It is good until the files are closed."""
+    def call_graph(self, *, believes_all: bool = False) -> CallGraph | None:
+        """The calls of the binary, see `CallGraph`; None without debug information. It is good until the files are
+        closed."""
         from symbolize.symbols.call_graph import CallGraph
 
         with self.reading():
-            builder = self._builder
-            return CallGraph(builder.dwarf, builder.symbols) if builder.dwarf is not None else None
+            dwarf, symbols = self._builder.dwarf, self._builder.symbols
+            if dwarf is None:
+                return None
+            code = self.code or self.loaded
+            jumps = jumps_through_tables(code)
+            if jumps is not None and code is self.loaded:
+                jumps = np.sort(jumps + np.uint64(self.shift))
+            return CallGraph(dwarf, symbols, jumps, believes_all=believes_all)
 
     def is_cached(self) -> bool:
         """Whether the whole table is at hand, in memory or in the cache."""

@@ -10,9 +10,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int64, UInt64, distinct
-from symbolize.dwarf.constants import ALL_CALLS, ALL_TAIL_CALLS, NOWHERE
+from symbolize.core.arrays import Bool, Int64, UInt64, distinct, layer_at
+from symbolize.dwarf.constants import ALL_CALLS, ALL_TAIL_CALLS, FUNCTION, NOWHERE, OFFSET_MASK
 from symbolize.dwarf.decode import Dwarf
+from symbolize.dwarf.producers import listed_calls
+from symbolize.dwarf.sources import Source
 from symbolize.symbols.call_index import CallIndex
 from symbolize.symbols.calls import UnitCalls, functions_of, joined_calls, sources_of, walk
 from symbolize.symbols.elf_symbols import SymbolLayer
@@ -71,11 +73,19 @@ class Reach(NamedTuple):
 
 
 class CallGraph:
-    """The calls of the binary with the debug information `dwarf` and the symbols `symbols`."""
+    """The calls of the binary with the debug information `dwarf` and the symbols `symbols`.
 
-    def __init__(self, dwarf: Dwarf, symbols: SymbolLayer) -> None:
+    `jumps` are the vaddrs of its jumps through tables at fixed addresses, ascending, None if they are not known. With
+    `believes_all` lists of calls that the compiler calls complete count as such, whether they are or not; if they may
+    not be, `may_lack_calls` says so.
+    """
+
+    def __init__(self, dwarf: Dwarf, symbols: SymbolLayer, jumps: UInt64 | None, *, believes_all: bool) -> None:
+        self.may_lack_calls = False
         self._dwarf = dwarf
         self._symbols = symbols
+        self._jumps = jumps
+        self._believes_all = believes_all
         self._is_read = np.zeros(len(dwarf.units.offset), np.bool_)
         self._index = CallIndex(UnitCalls.none(), dwarf.code)
         self._functions: dict[int, Function] = {}
@@ -94,10 +104,16 @@ class CallGraph:
         is_call = np.append(index.return_pcs, np.uint64(UNKNOWN))[at] == return_vaddrs
         callee = np.full(len(at), UNKNOWN, np.uint64)
         callee[is_call] = index.calls.origin[row[is_call]]
-        # Between two calls of one function that lists all of them there is no other.
+        # Between two calls of one function that lists all of them there is no other, unless its code is in several
+        # parts: then another function may be there, of which no call is known.
         owner = np.concatenate(([-1], index.calls.owner[index.by_return], [-2]))
         is_none = ~is_call & (owner[at] == owner[at + 1])
         is_none[is_none] = (index.calls.flags[owner[at[is_none]]] & ALL_CALLS) > 0
+        at = at[is_none]
+        before, here, behind = map(
+            self._symbols_at, (index.return_pcs[at - 1], return_vaddrs[is_none], index.return_pcs[at])
+        )
+        is_none[is_none] = (here >= 0) & (before == here) & (behind == here)
         return Sites(callee, is_call, is_none)
 
     def key(self, function: int) -> bytes:
@@ -172,6 +188,11 @@ class CallGraph:
         if len(new):
             named, number = functions_of(self._dwarf, new)
             self._functions |= zip(new.tolist(), map(named.__getitem__, number.tolist()), strict=True)
+
+    def _symbols_at(self, return_vaddrs: UInt64) -> Int64:
+        """The symbols with the calls that return to `return_vaddrs` (ascending), -1 where there is none."""
+        layer = self._symbols
+        return layer_at(layer.start, layer.symbol, return_vaddrs - np.uint64(1))
 
     def _own(self, function: int) -> int:
         """The DIE of the definition of a function, which several calls may name by different ones."""
@@ -255,8 +276,36 @@ class CallGraph:
         new = units[~self._is_read[units]]
         if len(new):
             self._is_read[new] = True
-            parts = [walk(source, walked) for source, walked in sources_of(self._dwarf, new)]
+            parts = [self._walk(*each) for each in sources_of(self._dwarf, new)]
             self._index = CallIndex(joined_calls([self._index.calls, *parts]), self._dwarf.code)
+
+    def _walk(self, source: Source, units: Int64) -> UnitCalls:
+        """The functions and calls of units. That a list of calls is complete is believed as far as its compiler can be
+        (R371, lists of calls)."""
+        found = walk(source, units)
+        listed = listed_calls(self._dwarf.sources, source, units)
+        rows = np.flatnonzero(found.flags & ALL_TAIL_CALLS)
+        begins = np.asarray(source.reader.units.offset)[units]
+        unit = np.searchsorted(begins, found.origin[rows] & np.uint64(OFFSET_MASK), side="right") - 1
+        lacks_calls = ~listed.all_calls[unit]
+        lacks_tail_calls = lacks_calls & (~listed.tail_calls[unit] | self._may_jump(found.pc[rows]))
+        if self._believes_all:
+            self.may_lack_calls |= bool(lacks_calls.any())
+        else:
+            found.flags[rows[lacks_calls]] &= np.uint8(FUNCTION | ALL_TAIL_CALLS)
+            found.flags[rows[lacks_tail_calls]] = np.uint8(FUNCTION)
+        return found
+
+    def _may_jump(self, entries: UInt64) -> Bool:
+        """Which of the functions that begin at `entries` may have jumps through tables at fixed addresses."""
+        layer, jumps = self._symbols, self._jumps
+        if jumps is None or not len(jumps):
+            return np.full(len(entries), jumps is None)
+        symbol = layer_at(layer.start, layer.symbol, entries)
+        is_known = (symbol >= 0) & (np.append(layer.vaddr, np.uint64(0))[symbol] == entries)
+        ends = np.append(layer.end, np.uint64(0))[symbol]
+        may_jump: Bool = ~is_known | (np.searchsorted(jumps, entries) < np.searchsorted(jumps, ends))
+        return may_jump
 
 
 def declaration(function: Function) -> tuple[str, int]:

@@ -47,8 +47,8 @@ def test_right_binary(variant: str) -> None:
     ("variant", "other"),
     [
         ("callers/gcc-lld", "callers/gcc-gold"),
-        ("callers/clang-gold", "callers/clang-lld"),
-        ("callers/gcc-none", "callers/clang-none"),
+        ("callers/clang-gold", "callers/gcc-lld"),
+        ("callers/clang-none", "callers/gcc-none"),
         ("tails/gcc-tails", "tails/gcc-calls"),
         ("tails/gcc-calls", "tails/gcc-tails"),
     ],
