@@ -105,7 +105,7 @@ def select_build(
     if not equals:
         details = [f"{each.path} is refused: {verdict.problem}" for each, verdict in judged if verdict.problem]
         return Selection(tried=tried, reason=Reason.MISFIT, detail="; ".join(details[:MAX_NAMED]))
-    equals = leading(leading(equals, callers_that_agree), call_sites_in_calls)
+    equals = leading(leading(equals, callers_that_agree, majority_of_callers), call_sites_in_calls)
     equals = [(each, verdict) for each, verdict in equals if each.how == equals[0][0].how]
     candidate, verdict = equals[0]
     if not is_one_build(equals):
@@ -140,10 +140,14 @@ def with_callers(verdict: BuildMatch, callers: CallerAgreement | None) -> BuildM
     return replace(verdict, callers=callers, problem=verdict.problem or caller_mismatch(callers))
 
 
-def leading(fitting: Judged, count: Callable[[BuildMatch], int]) -> Judged:
-    """Those of which no other has clearly more of what is counted (R247, choice among builds)."""
-    counts = [count(verdict) for _, verdict in fitting]
-    return [each for each, number in zip(fitting, counts, strict=True) if number > max(counts) - MIN_LEAD]
+def leading(fitting: Judged, *counts: Callable[[BuildMatch], int]) -> Judged:
+    """Those of which no others have clearly more of all that is counted (R247, choice among builds)."""
+    columns = [[count(verdict) for _, verdict in fitting] for count in counts]
+    least = [max(column) - MIN_LEAD for column in columns]
+    is_behind = [
+        all(number <= limit for number, limit in zip(row, least, strict=True)) for row in zip(*columns, strict=True)
+    ]
+    return [each for each, behind in zip(fitting, is_behind, strict=True) if not behind]
 
 
 def call_sites_in_calls(verdict: BuildMatch) -> int:
@@ -154,3 +158,8 @@ def call_sites_in_calls(verdict: BuildMatch) -> int:
 def callers_that_agree(verdict: BuildMatch) -> int:
     """How many of the callers call what is next to them on the stacks."""
     return verdict.callers.agreeing if verdict.callers is not None else 0
+
+
+def majority_of_callers(verdict: BuildMatch) -> int:
+    """How many more of the callers do so than do not: a build of which nothing is known of that may be the one."""
+    return 2 * verdict.callers.agreeing - verdict.callers.judged if verdict.callers is not None else 0

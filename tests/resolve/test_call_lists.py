@@ -76,7 +76,7 @@ def looked_up(profile: Profile, folder: Path) -> tuple[list[list[str]], StackChe
 def test_members(tmp_path: Path) -> None:
     """`outer` may have gone by `Other::run`, of which clang lists no call: nothing is put back. Nor is a stack
     contradicted where that was called."""
-    program = Program(tmp_path, [CLANG, "-O2"], two_cc=TWO, one_cc=ONE)
+    program = Program(tmp_path, [CLANG, "-O2", "-g"], two_cc=TWO, one_cc=ONE)
     target, run = program.begin["_Z6targeti"] + 3, program.begin["_ZN5Other3runEi"] + 3
     outer, busy = program.call("main", "_Z5outeriP5Other"), program.call("main", "_Z4busyiP5Other")
     inside = program.call("_Z4busyiP5Other", "_ZN5Other3runEi")
@@ -89,7 +89,7 @@ def test_members(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [["-fno-pie", "-no-pie"], ["-fPIE", "-pie"]])
 def test_tables_of_functions(options: list[str], tmp_path: Path) -> None:
     """clang does not list jumps through tables at fixed addresses, which only code that cannot be moved has."""
-    program = Program(tmp_path, [CLANG, "-O2", *options], one_c=TABLE)
+    program = Program(tmp_path, [CLANG, "-O2", "-g", *options], one_c=TABLE)
     with ElfImage.open(program.path) as image:
         jumps = jumps_through_tables(image)
     assert jumps is not None and len(jumps) == ("-no-pie" in options)
@@ -112,7 +112,7 @@ def test_jumps_are_not_known_without_code(tmp_path: Path) -> None:
 
 def test_code_between_the_parts_of_a_function(tmp_path: Path) -> None:
     """`first` lists its calls, before and behind those of functions that were compiled without such lists."""
-    program = Program(tmp_path, ["gcc", "-O2", "-fno-ipa-icf", "-no-pie"], one_c=SPLIT, two_c=BETWEEN)
+    program = Program(tmp_path, ["gcc", "-O2", "-g", "-fno-ipa-icf", "-no-pie"], one_c=SPLIT, two_c=BETWEEN)
     begin = program.begin
     assert begin["first.cold"] < begin["use"] < begin["main"] < begin["first"]
     use, leaf = program.call("main", "use"), program.call("use", "leaf")

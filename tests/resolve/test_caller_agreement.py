@@ -13,6 +13,7 @@ from symbolize.core.reasons import Reason
 from symbolize.core.stack_check import CallerAgreement
 from symbolize.report import MappingRow
 from symbolize.resolve.caller_agreement import is_confirmation, is_contradiction
+from tests.support.called import Program
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 BUILDS = [("gcc-mold", "clang-gold"), ("clang-mold", "clang-gold"), ("clang-lld", "gcc-mold")]
@@ -70,6 +71,29 @@ def test_the_right_build_is_never_refused(tmp_path: Path) -> None:
             profile.samples = whole.samples.taken(kept)
             (row,) = (row for row in symbolizer.symbolize(profile).report.mappings if row.name.endswith("/callers"))
             assert row.files, row.detail
+
+
+def test_a_build_without_calls_is_not_passed_over(tmp_path: Path) -> None:
+    """The one that ran has no debug information; of another one half of the callers agree, because the code before what
+    was changed is where it was. Nothing tells which of them ran."""
+    apart, numbers = "__attribute__((noinline)) int", range(10)
+    lines = ["volatile int sink;", f"{apart} leaf(int n) {{ sink += n; return n; }}"]
+    lines += [
+        f"{apart} f{i}(int n) {{ n += leaf(n);{' sink ^= n;' * i} n *= leaf(n); return leaf(n) + n; }}" for i in numbers
+    ]
+    lines += [f"int main(int c, char **v) {{ return {' + '.join(f'f{i}(c)' for i in numbers)}; }}"]
+    changed = [*lines[:7], f"{apart} added(int n) {{ sink *= n; return n * sink % 5; }}", *lines[7:]]
+    options = ("gcc", "-O2", "-fno-toplevel-reorder", "-fno-ipa-icf", "-Wl,--build-id=none")
+    ran = Program(tmp_path / "a", options, one_c="\n".join(lines))
+    other = Program(tmp_path / "b", (*options, "-g"), one_c="\n".join(changed))
+    assert ran.begin["f4"] == other.begin["f4"] and ran.begin["f5"] != other.begin["f5"]
+    profile = ran.recorded(*([ran.begin["leaf"] + 3, ran.call(f"f{i}", "leaf", 1)] for i in numbers))
+    for program in (ran, other):
+        subprocess.run(["objcopy", "--only-keep-debug", program.path, program.path.with_suffix(".debug")], check=True)
+        program.path.with_suffix(".debug").replace(program.path)
+    for folders in permutations((ran.path.parent, other.path.parent)):
+        (row,) = symbolize.symbolize(profile, [*map(str, folders)], cache=None).report.mappings
+        assert row.files == [] and [reason for reason, *_ in row.misses] == [Reason.AMBIGUOUS]
 
 
 @pytest.mark.parametrize(

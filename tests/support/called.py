@@ -14,7 +14,7 @@ BASE = 0x550000000000
 
 
 class Program:
-    """An x86-64 program of some sources, compiled by a command such as `gcc -O2`; the last of these is linked first."""
+    """An x86-64 program, compiled of sources by a command such as `gcc -O2 -g`; the last of them is linked first."""
 
     def __init__(self, folder: Path, command: Sequence[str], **sources: str) -> None:
         folder.mkdir(exist_ok=True)
@@ -22,7 +22,7 @@ class Program:
             (folder / name.replace("_", ".")).write_text(text)
         self.path = folder / "prog"
         files = [str(folder / name.replace("_", ".")) for name in reversed(sources)]
-        subprocess.run([*command, "-g", *files, "-o", self.path], check=True, cwd=folder)
+        subprocess.run([*command, *files, "-o", self.path], check=True, cwd=folder)
         with ElfImage.open(self.path) as image:
             symbols = read_symbols(image, ".symtab")
             (code,) = (segment for segment in image.segments if segment.executable)
@@ -32,16 +32,18 @@ class Program:
         names = [symbols.text(name).decode() for name in symbols.name.tolist()]
         self.begin = {name: vaddr + base for name, vaddr in zip(names, symbols.vaddr.tolist(), strict=True)}
         self._code, self._first = data, code.vaddr + base
-        self._maps = f"{self._first:x}-{self._first + len(data):x} r-xp {code.file_offset:08x} 00:00 0 {self.path}\n"
+        self._maps = f"{self._first:x}-{self._first + len(data):x} r-xp {code.file_offset:08x} 00:00 0 /opt/prog\n"
 
-    def call(self, caller: str, callee: str) -> int:
-        """Where the first call of a function in another one returns to."""
+    def call(self, caller: str, callee: str, number: int = 0) -> int:
+        """Where a call of a function in another one returns to: the first one, or a later `number`."""
         at = self.begin[caller] - self._first
         while True:
             at = self._code.index(CALL, at) + 1
             back = self._first + at + 4
             if back + int.from_bytes(self._code[at : at + 4], "little", signed=True) == self.begin[callee]:
-                return back
+                if not number:
+                    return back
+                number -= 1
 
     def recorded(self, *stacks: Sequence[int]) -> Profile:
         """A profile of stacks, from the leaf on."""
