@@ -1,7 +1,7 @@
 """What a profile records of its mappings: the question that a `Resolution` answers."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple, Self
 
@@ -35,7 +35,7 @@ class MappingRecord(NamedTuple):
     `mapping` is its row, NONE for what is in no mapping, and `kind` what its addresses are. `rows` are its locations,
     `addresses` theirs, and `is_call` says which are call sites. `names` are the functions that they came with, where
     those are evidence: of addresses in a file, and of a kernel. `pairs` finds pairs of locations next to each other on
-    stacks, see `pairs_in`.
+    stacks, see `PairsByMapping`.
     """
 
     mapping: int
@@ -72,6 +72,7 @@ def records_of(profile: Profile, *, with_names: bool, is_exact: Bool | None = No
     callers = call_site_mask(profile)
     if is_exact is not None:
         callers &= ~is_exact
+    pairs = PairsByMapping(profile, callers)
 
     def record(mapping: int, rows: Int64) -> MappingRecord:
         is_mapping = mapping != NONE
@@ -89,25 +90,41 @@ def records_of(profile: Profile, *, with_names: bool, is_exact: Bool | None = No
             profile.locations.address[rows] if len(rows) else NO_ADDRESSES,
             callers[rows] if len(rows) else NO_CALLS,
             existing_names(profile, rows) if is_evidence else None,
-            partial(pairs_in, profile, callers, mapping) if is_mapping and len(rows) else None,
+            partial(pairs.within, mapping) if is_mapping and len(rows) else None,
         )
 
     records = [record(mapping, rows) for mapping, rows in enumerate(rows_by_mapping(profile))]
     return [*records, record(NONE, unmapped_locations(profile))]
 
 
-def pairs_in(profile: Profile, is_call: Bool, mapping: int) -> Pairs:
-    """Distinct pairs of locations in a mapping of which the second, a call site, is the caller of the first: of very
-    many frames those of an evenly spaced part."""
-    samples, is_here = profile.samples, profile.locations.mapping == mapping
-    above, below = samples.locations[1:], samples.locations[:-1]
-    is_pair = is_here[below] & (is_here & is_call)[above]
-    begins = samples.location_offsets[1:-1]
-    is_pair[begins[(begins > 0) & (begins < len(samples.locations))] - 1] = False  # a leaf calls nothing
-    at = np.flatnonzero(is_pair)
-    at = at[:: len(at) // MAX_FRAMES + 1]
-    callee, caller = unpair(distinct(pair(below[at], above[at])))
-    return callee.astype(np.int64), caller.astype(np.int64)
+class PairsByMapping:
+    """Pairs of locations next to each other on the stacks of a profile and in one mapping, of which the second, a call
+    site, is the caller of the first. All frames are looked at once, when the first pairs are asked for."""
+
+    def __init__(self, profile: Profile, is_call: Bool) -> None:
+        self._profile = profile
+        self._is_call = is_call
+
+    def within(self, mapping: int) -> Pairs:
+        """The distinct pairs in a mapping: of very many frames those of an evenly spaced part."""
+        frames, edges = self._frames
+        at = frames[edges[mapping] : edges[mapping + 1]]
+        at = at[:: len(at) // MAX_FRAMES + 1]
+        locations = self._profile.samples.locations
+        callee, caller = unpair(distinct(pair(locations[at], locations[at + 1])))
+        return callee.astype(np.int64), caller.astype(np.int64)
+
+    @cached_property
+    def _frames(self) -> tuple[Int64, Int64]:
+        """The frames with such a caller, by mapping: those of each are a slice between two edges."""
+        samples = self._profile.samples
+        mapping = self._profile.locations.mapping[samples.locations]
+        is_pair = (mapping[:-1] == mapping[1:]) & self._is_call[samples.locations[1:]]
+        begins = samples.location_offsets[1:-1]
+        is_pair[begins[(begins > 0) & (begins < len(samples.locations))] - 1] = False  # a leaf calls nothing
+        at = np.flatnonzero(is_pair)
+        at = at[np.argsort(mapping[at], kind="stable")]
+        return at, np.searchsorted(mapping[at], np.arange(len(self._profile.mappings) + 1))
 
 
 def rows_by_mapping(profile: Profile) -> list[Int64]:

@@ -1,7 +1,7 @@
 """R370: where a file only has the right name, callers on the stacks tell which build ran."""
 
 import subprocess
-from itertools import permutations
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from symbolize.core.reasons import Reason
 from symbolize.core.stack_check import CallerAgreement
 from symbolize.report import MappingRow
 from symbolize.resolve.caller_agreement import is_confirmation, is_contradiction
+from symbolize.resolve.mapping_record import records_of
 from tests.support.called import Program
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -94,6 +95,20 @@ def test_a_build_without_calls_is_not_passed_over(tmp_path: Path) -> None:
     for folders in permutations((ran.path.parent, other.path.parent)):
         (row,) = symbolize.symbolize(profile, [*map(str, folders)], cache=None).report.mappings
         assert row.files == [] and [reason for reason, *_ in row.misses] == [Reason.AMBIGUOUS]
+
+
+def test_pairs_of_each_mapping() -> None:
+    """Neighbours on a stack in one mapping, the caller second."""
+    profile = load(FIXTURES / "profiles" / "gperftools" / "spectra-gcc-pie.prof")
+    samples, mapping = profile.samples, profile.locations.mapping
+    expected: dict[int, set[tuple[int, int]]] = {}
+    for stack in np.split(samples.locations, samples.location_offsets[1:-1]):
+        for callee, caller in pairwise(stack.tolist()):
+            if mapping[callee] == mapping[caller]:
+                expected.setdefault(int(mapping[caller]), set()).add((callee, caller))
+    records = records_of(profile, with_names=False)
+    found = {each.mapping: {*zip(*map(np.ndarray.tolist, each.pairs()), strict=True)} for each in records if each.pairs}
+    assert {number: pairs for number, pairs in found.items() if pairs} == expected and len(expected) > 2
 
 
 @pytest.mark.parametrize(
