@@ -118,7 +118,7 @@ def assemble(
     shared_path = pool.add_all([candidate.path for candidate in candidates])
     of_shared = Calls.none()
     if dwarf is not None:
-        of_shared = calls_of(dwarf, [candidate.name for candidate in candidates], vaddrs)
+        of_shared = calls_of(dwarf, [[candidate.name for candidate in code.candidates] for code in shared], vaddrs)
     call_linkage = pool.add_all([function.linkage for function in of_shared.functions])
     call_name = pool.add_all([function.name for function in of_shared.functions])
     call_path = pool.add_all([function.path for function in of_shared.functions])

@@ -232,13 +232,13 @@ class Binary:
             symbols, number = symbols[1:], number - 1
         return FunctionsAt(number, layer.all_names(symbols))
 
-    def calls(self, names: Sequence[bytes], vaddrs: UInt64) -> Calls:
-        """The calls at `vaddrs` (ascending) of the functions `names`, which share code, by the debug information."""
+    def calls(self, shared: Sequence[Sequence[bytes]], vaddrs: UInt64) -> Calls:
+        """The calls at `vaddrs` (ascending) of functions that share code, by the debug information; see `calls_of`."""
         from symbolize.symbols.calls import calls_of
 
         with self.reading():
             dwarf = self._builder.dwarf
-            return calls_of(dwarf, names, vaddrs) if dwarf is not None else Calls.none()
+            return calls_of(dwarf, shared, vaddrs) if dwarf is not None else Calls.none()
 
     def call_graph(self, *, believes_all: bool = False) -> CallGraph | None:
         """The calls of the binary, see `CallGraph`; None without debug information. It is good until the files are

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from symbolize.core.arrays import Int64, UInt8, UInt64, distinct, distinct_inverse, is_among, offsets_of
+from symbolize.core.arrays import Int64, UInt8, UInt64, distinct, distinct_inverse, is_among, marked, offsets_of
 from symbolize.core.parallel import at_once
 from symbolize.core.ranges import clip_to
 from symbolize.dwarf.call_sites import CallSites, walk_call_sites
@@ -15,13 +16,19 @@ from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.qualify import resolve_functions
 from symbolize.dwarf.sources import Source
 from symbolize.dwarf.units import make_reader
-from symbolize.symbols.functions import Calls, Function, name_key, spellings
+from symbolize.names import demangle
+from symbolize.symbols.functions import Calls, Function, name_key, spellings_of
 
 DISTANCES = (0, 1, 4)
 """How far behind the address of a caller its call may return to (R356, where calls return)."""
 
-IsShared = Callable[[Function], bool]
-"""Whether a function is one of those that share code."""
+GroupsOf = Callable[[Function], Sequence[int]]
+"""Gives the numbers of the shared code that a function may be one of."""
+MAX_GROUPS = 64
+"""Shared code in which one name is looked for; so many local functions of one name are not told apart."""
+TWINS_PER_FUNCTION = 16
+MORE_TWINS = 1 << 16
+"""Pairs of functions with the same code and calls: so many for each function, and in addition."""
 
 
 UNITS_AT_ONCE = 16
@@ -48,20 +55,20 @@ class UnitCalls(NamedTuple):
         return cls(dies, dies, dies, dies, np.zeros(0, np.int64), np.zeros(0, np.uint8))
 
 
-def calls_of(dwarf: Dwarf, names: Sequence[bytes], vaddrs: UInt64 | None) -> Calls:
-    """The calls of the functions with the linked `names`, which share code: all, or those by callers at `vaddrs`
-    (ascending).
+def calls_of(dwarf: Dwarf, shared: Sequence[Sequence[bytes]], vaddrs: UInt64 | None) -> Calls:
+    """The calls of functions that share code, given by linked names for each `shared` code: all, or those by callers at
+    `vaddrs` (ascending).
 
     Linkers leave the call sites of a folded function without addresses. They are taken for calls of the function whose
     code it shares: the n-th of each for the same call, if all that they call is the same or shared too (R358, calls of
     folded functions).
     """
-    if not names:
+    if not shared:
         return Calls.none()
-    spelled = spellings(names)
+    groups = groups_by_name(shared)
 
-    def is_shared(function: Function) -> bool:
-        return name_key(function) in spelled
+    def groups_of(function: Function) -> Sequence[int]:
+        return groups.get(name_key(function), ())
 
     columns: list[list[UInt64]] = [[np.zeros(0, np.uint64)] for _ in range(3)]
     units, returns = dwarf.holding_code(), None
@@ -73,9 +80,9 @@ def calls_of(dwarf: Dwarf, names: Sequence[bytes], vaddrs: UInt64 | None) -> Cal
         rows = np.flatnonzero((found.owner >= 0) & (found.return_pc != np.uint64(NOWHERE)))
         rows = rows[is_among(found.return_pc[rows], returns)] if returns is not None else rows
         functions, number = functions_of(dwarf, found.origin[rows])
-        chosen = np.array([*map(is_shared, functions), False])[number]
+        chosen = np.array([*(bool(groups_of(function)) for function in functions), False])[number]
         rows = rows[is_among(found.return_pc[rows], found.return_pc[rows[chosen]])]
-        for at, meant in ((rows, rows), *_folded_twins(dwarf, found, rows, is_shared)):
+        for at, meant in ((rows, rows), *_folded_twins(dwarf, found, rows, groups_of)):
             columns[0].append(found.return_pc[at])
             columns[1].append(found.origin[found.owner[meant]])
             columns[2].append(found.origin[meant])
@@ -84,6 +91,19 @@ def calls_of(dwarf: Dwarf, names: Sequence[bytes], vaddrs: UInt64 | None) -> Cal
     order = live[np.argsort(return_pc[live], kind="stable")]
     functions, row = functions_of(dwarf, np.concatenate((caller[order], callee[order])))
     return Calls(return_pc[order], row[: len(order)], row[len(order) :], functions)
+
+
+def groups_by_name(shared: Sequence[Sequence[bytes]]) -> dict[bytes, list[int]]:
+    """The shared code in which a function may be, by the names by which `name_key` may know it."""
+    linked = [name for names in shared for name in names]
+    numbers = (number for number, names in enumerate(shared) for _ in names)
+    groups: dict[bytes, list[int]] = {}
+    for name, text, number in zip(linked, demangle(linked, "default"), numbers, strict=True):
+        for each in spellings_of(name, text):
+            known = groups.setdefault(each, [])
+            if number not in known[-1:] and len(known) < MAX_GROUPS:
+                known.append(number)
+    return groups
 
 
 def functions_of(dwarf: Dwarf, dies: UInt64) -> tuple[list[Function], Int64]:
@@ -144,7 +164,7 @@ def joined_calls(parts: Sequence[UnitCalls]) -> UnitCalls:
     return found._replace(owner=np.where(found.owner >= 0, found.owner + first, -1))
 
 
-def _folded_twins(dwarf: Dwarf, found: UnitCalls, rows: Int64, is_shared: IsShared) -> Iterator[tuple[Int64, Int64]]:
+def _folded_twins(dwarf: Dwarf, found: UnitCalls, rows: Int64, groups_of: GroupsOf) -> Iterator[tuple[Int64, Int64]]:
     """Calls that functions without code of their own have where the calls `rows` are: some of `rows`, and the call that
     is meant by each."""
     sites = np.flatnonzero(found.owner >= 0)
@@ -159,19 +179,28 @@ def _folded_twins(dwarf: Dwarf, found: UnitCalls, rows: Int64, is_shared: IsShar
     if not len(others) or not len(owners):
         return
     functions, row = functions_of(dwarf, found.origin[np.concatenate((owners, others))])
-    shared = np.array([is_shared(function) for function in functions], np.bool_)[row]
+    groups = [*map(groups_of, functions)]
+    shared = np.array([bool(each) for each in groups], np.bool_)[row]
+    groups_of_row = dict(zip((*owners.tolist(), *others.tolist()), map(groups.__getitem__, row.tolist()), strict=True))
     others = others[shared[len(owners) :]]
     owners = owners[shared[: len(owners)]]
     meant = np.concatenate([order[offsets[row] : offsets[row + 1]] for row in (*owners, *others)] or [order[:0]])
     called, number = functions_of(dwarf, found.origin[meant])
+    may_be = np.array([*(bool(groups_of(function)) for function in called), False])  # the last: called by a pointer
     callee = np.full(len(found.owner), -1, np.int64)
-    callee[meant] = number
-    may_be = np.array([*(is_shared(function) for function in called), False])  # the last is for calls by a pointer
+    callee[meant] = np.where(may_be[number], len(called), number)  # whatever shares code is one
+    is_asked = marked(rows, len(found.owner))
+    alike: dict[tuple[int, bytes], list[int]] = {}
+    for other in others.tolist():
+        its = callee[order[offsets[other] : offsets[other + 1]]].tobytes()
+        for group in groups_of_row[other]:
+            alike.setdefault((group, its), []).append(other)
+    left = TWINS_PER_FUNCTION * len(others) + MORE_TWINS
     for owner in owners.tolist():
         own = order[offsets[owner] : offsets[owner + 1]]
-        asked = np.flatnonzero(is_among(own, rows))
-        for other in others[count[others] == len(own)].tolist():
-            its = order[offsets[other] : offsets[other + 1]]
-            first, second = callee[own], callee[its]
-            if ((first == second) | (may_be[first] & may_be[second])).all():
-                yield own[asked], its[asked]
+        asked = np.flatnonzero(is_asked[own])
+        calls = callee[own].tobytes()
+        twins = dict.fromkeys(other for group in groups_of_row[owner] for other in alike.get((group, calls), ()))
+        for other in islice(twins, left):
+            yield own[asked], order[offsets[other] : offsets[other + 1]][asked]
+        left -= min(len(twins), left)

@@ -9,7 +9,7 @@ import numpy as np
 from symbolize.core.arrays import Bool, Int32, Int64, UInt32, UInt64
 from symbolize.core.string_array import StringArray
 from symbolize.elf.plt import MARK
-from symbolize.names import demangle, function_key, split_suffix
+from symbolize.names import function_key, split_suffix
 
 UNKNOWN = b"??"
 """The name of a function whose name is unknown, so that the stack keeps its depth."""
@@ -53,12 +53,6 @@ class Function(NamedTuple):
 def name_key(function: Function) -> bytes:
     """The name of a function, however it is spelled."""
     return function_key(function.linkage) if function.linkage else function.name
-
-
-def spellings(linked: Sequence[bytes]) -> set[bytes]:
-    """The names by which `name_key` may know functions with these linked names."""
-    texts = demangle(linked, "default")
-    return {each for name, text in zip(linked, texts, strict=True) for each in spellings_of(name, text)}
 
 
 def spellings_of(linked: bytes, text: bytes) -> set[bytes]:

@@ -96,7 +96,7 @@ def _joined(binary: Binary, vaddrs: UInt64, answers: Sequence[tuple[slice, BulkA
         np.concatenate(approximate) if approximate else None,
         np.concatenate([answer.doubtful for answer in parts]),
         list(folded.values()),
-        binary.calls([name for code, _ in folded.values() for name, _, _ in code.functions], vaddrs),
+        binary.calls([[name for name, _, _ in code.functions] for code, _ in folded.values()], vaddrs),
         list(dict.fromkeys(problem for answer in parts for problem in answer.problems)),
         any(answer.has_names for answer in parts),
         parts[-1].check,
