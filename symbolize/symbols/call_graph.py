@@ -15,7 +15,7 @@ from symbolize.dwarf.constants import ALL_CALLS, ALL_TAIL_CALLS, FUNCTION, NOWHE
 from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.producers import listed_calls
 from symbolize.dwarf.sources import Source
-from symbolize.symbols.call_index import CallIndex
+from symbolize.symbols.call_index import MAX_NAMESAKES, CallIndex
 from symbolize.symbols.calls import UnitCalls, functions_of, joined_calls, sources_of, walk
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.functions import Function, name_key
@@ -29,7 +29,7 @@ MAX_DEPTH: Final = 5
 MAX_CHAINS: Final = 64
 """Chains from one function to another that are looked at; with more nothing is common to all."""
 MAX_STEPS: Final = 1024
-"""Functions on the way that are looked at; with more it is not known where they lead."""
+"""Functions and calls on the way that are looked at; with more it is not known where they lead."""
 
 
 class Sites(NamedTuple):
@@ -137,14 +137,16 @@ class CallGraph:
         found: list[Chain] = []
         is_whole = True
         waiting: list[tuple[int, Chain]] = [(first, ())]
-        for _ in range(MAX_STEPS):
-            if not waiting:
-                return found, is_whole
+        steps = 0
+        while waiting:
             function, links = waiting.pop()
             definition = self._definition(function)
             if definition is None or not definition.vouches or len(found) > MAX_CHAINS:
                 is_whole = False
                 continue
+            steps += 1 + len(definition.tail_calls)
+            if steps > MAX_STEPS:
+                return found, False
             for pc, callee in definition.tail_calls:
                 chain = (*links, (definition.die, pc))
                 if callee == UNKNOWN:
@@ -155,7 +157,7 @@ class CallGraph:
                     is_whole = False
                 elif all(self._own(callee) != each for each, _ in chain):
                     waiting.append((callee, chain))
-        return found, False
+        return found, is_whole
 
     def reach(self, function: int) -> Reach:
         """Where the tail calls of a function may lead: nothing else can be the end of `chains`."""
@@ -247,9 +249,11 @@ class CallGraph:
     def _only(self, rows: list[int], function: Function) -> int:
         """The one of the definitions `rows` of functions of one name that is `function`, -1 if that is not known."""
         calls = self._index.calls
+        if len(rows) > MAX_NAMESAKES:
+            return -1
         exact = [row for row in rows if declaration(self._functions[int(calls.origin[row])]) == declaration(function)]
         rows = exact or rows
-        return rows[0] if rows and len(set(self._index.calls.pc[rows].tolist())) == 1 else -1
+        return rows[0] if rows and len(set(calls.pc[rows].tolist())) == 1 else -1
 
     def _add_definitions(self, rows: Int64) -> None:
         """Add the functions of some rows."""
@@ -264,12 +268,14 @@ class CallGraph:
             self._of_row[row] = Definition(die, is_whole, entry, tail_calls[begin:end])
 
     def _vaddrs_of(self, name: bytes) -> list[int]:
-        """Where symbols with a name are, ascending, or with one that a local function got at link time."""
+        """Where symbols with a name are, ascending, or with one that a local function got at link time; nowhere if
+        there are too many."""
         if self._vaddrs is None:
             self._vaddrs = {}
             for symbol, vaddr in zip(self._symbols.names, self._symbols.vaddr.tolist(), strict=True):
                 self._vaddrs.setdefault(symbol.partition(LTO_MARK)[0], []).append(vaddr)
-        return sorted(set(self._vaddrs.get(name, [])))
+        found = self._vaddrs.get(name, [])
+        return sorted(set(found)) if len(found) <= MAX_NAMESAKES else []
 
     def _read(self, units: Int64) -> None:
         """Read the functions and calls of those of `units` that were not read yet."""

@@ -1,7 +1,7 @@
 """Functions and calls that were read, by where calls return to, and by the DIEs and entries of the functions."""
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,9 @@ from symbolize.core.arrays import Bool, Int64, UInt64, offsets_of, ranges
 from symbolize.core.ranges import inside
 from symbolize.dwarf.constants import FUNCTION, NOWHERE, TAIL_CALL
 from symbolize.symbols.calls import UnitCalls
+
+MAX_NAMESAKES: Final = 256
+"""Symbols and functions of one name, and functions that begin at one vaddr, that are told apart."""
 
 
 class CallIndex:
@@ -88,11 +91,11 @@ class CallIndex:
         return np.where((own >= 0) & ~is_dead, own, completing), np.where(is_dead, own, -1)
 
     def entered_at(self, vaddrs: list[int]) -> list[int]:
-        """The functions that begin at one of `vaddrs`."""
+        """The functions that begin at one of `vaddrs`, of very many at one of them some."""
         entries = self._entries
         wanted = np.array(vaddrs, np.uint64)
         first, last = (np.searchsorted(entries, wanted, side) for side in ("left", "right"))
-        found: list[int] = self._by_entry[ranges(first, last - first)].tolist()
+        found: list[int] = self._by_entry[ranges(first, np.minimum(last - first, MAX_NAMESAKES))].tolist()
         return found
 
     @cached_property
