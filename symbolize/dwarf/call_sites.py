@@ -53,7 +53,8 @@ class CallSites:
 def read_call_site(
     reader: Reader, tables: AbbrevTables, abbreviation: cython.Py_ssize_t, owner: cython.longlong, found: CallSites
 ) -> cython.int:
-    """Read the DIE of a call in the function of row `owner` and add it, unless nothing says where it is."""
+    """Read the DIE of a call in the function of row `owner` and add it, unless nothing says where it is: then the
+    function does not list all calls. A tail call counts wherever it is."""
     i: cython.int
     name: cython.int
     v: cython.ulonglong
@@ -74,7 +75,10 @@ def read_call_site(
             origin = v
         elif name in (DW_AT_call_tail_call, DW_AT_GNU_tail_call):
             flags = TAIL_CALL if v != 0 else 0
-    if reader.info.bad or owner < 0 or (return_pc == NOWHERE and pc == NOWHERE):
+    if reader.info.bad or owner < 0:
+        return 0
+    if return_pc == NOWHERE and pc == NOWHERE and flags == 0:
+        found.flags[owner] &= FUNCTION | ALL_TAIL_CALLS
         return 0
     row = found.add()
     found.return_pc[row] = return_pc
