@@ -22,7 +22,7 @@ class Program:
             (folder / name.replace("_", ".")).write_text(text)
         self.path = folder / "prog"
         files = [str(folder / name.replace("_", ".")) for name in reversed(sources)]
-        subprocess.run([*command, *files, "-o", self.path], check=True, cwd=folder)
+        subprocess.run([*command, "-o", self.path, *files], check=True, cwd=folder)
         with ElfImage.open(self.path) as image:
             symbols = read_symbols(image, ".symtab")
             (code,) = (segment for segment in image.segments if segment.executable)
