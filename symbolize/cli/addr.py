@@ -37,13 +37,13 @@ def run_addr(arguments: Sequence[str]) -> int:
         if not os.path.exists(folder):
             raise UsageError(f"{folder}: {no_such(folder, 'folder or file')}")
 
-    from symbolize.drop_in.addresses import Addresses
+    from symbolize.drop_in.addresses import Addresses, wanted_binary
     from symbolize.drop_in.binaries import Binaries, Places
     from symbolize.drop_in.input_lines import batches
 
     cache = None if options.no_cache else open_cache(options)
     with Binaries(Places(binaries=options.binaries), cache) as binaries:
-        addresses = Addresses(binaries, options.binary, options.demangle)
+        addresses = Addresses(binaries, wanted_binary(options.binary), options.demangle)
         code = EXIT_DONE
         given = [os.fsencode(word) for word in options.addresses]
         for lines in [given] if given else batches(sys.stdin.fileno(), LONGEST):

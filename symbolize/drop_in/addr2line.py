@@ -8,7 +8,7 @@ import numpy as np
 
 from symbolize.core.errors import InputError
 from symbolize.drop_in.addr2line_options import Options
-from symbolize.drop_in.binaries import NOT_AN_OBJECT, Binaries
+from symbolize.drop_in.binaries import NOT_AN_OBJECT, Binaries, Wanted
 from symbolize.drop_in.frame_rows import Row, rows
 from symbolize.drop_in.naming import UNKNOWN
 from symbolize.resolve.module import Module
@@ -38,7 +38,7 @@ class Addr2line:
 
     def _opened(self) -> Module:
         try:
-            module = self._binaries.module(self._options.object)
+            module = self._binaries.module(Wanted(self._options.object))
         except InputError as error:
             problem = "file format not recognized" if error.problem == NOT_AN_OBJECT else error.problem
             raise InputError(self._options.object, problem) from error
@@ -52,7 +52,7 @@ class Addr2line:
         with self._opened().used() as binary:
             numbers = [address_of(line, binary) for line in lines]
         vaddrs = np.array([(number + self._base) & TOP for number in numbers], np.uint64)
-        names = self._binaries.names(options.object, vaddrs, with_bounds=False)
+        names = self._binaries.names(Wanted(options.object), vaddrs, with_bounds=False)
         if names is None:
             raise InputError(options.object, "cannot be opened again")
         found = rows(names, "linkage", options.demangle, "gnu", options.basenames, drops_suffixes=True)

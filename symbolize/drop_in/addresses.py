@@ -10,7 +10,7 @@ import numpy as np
 from symbolize.core.arrays import TOP
 from symbolize.core.errors import InputError, UsageError
 from symbolize.core.reasons import Reason
-from symbolize.drop_in.binaries import Binaries
+from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.names import Mode, demangle
 from symbolize.resolve.module import Module
 from symbolize.symbols import Binary
@@ -19,6 +19,11 @@ BUILD_ID: Final = "BUILDID:"
 ADDRESS: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,16}")
 SYMBOL: Final = re.compile(r"(.+?)(?:\+(0[xX][0-9a-fA-F]{1,16}|[0-9]{1,19}))?")
 MAX_SHOWN: Final = 80
+
+
+def wanted_binary(name: str) -> Wanted:
+    """The binary that has the path or, behind `BUILDID:`, the build id `name`."""
+    return Wanted(name.removeprefix(BUILD_ID), name.startswith(BUILD_ID))
 
 
 class Frame(NamedTuple):
@@ -40,17 +45,17 @@ class Place(NamedTuple):
 
 
 class Addresses:
-    """The addresses of one binary, which has the path or, behind `BUILDID:`, the build id `name`."""
+    """The addresses of one binary."""
 
-    def __init__(self, binaries: Binaries, name: str, mode: Mode) -> None:
+    def __init__(self, binaries: Binaries, wanted: Wanted, mode: Mode) -> None:
         """Open the binary. Raises InputError."""
-        self._binaries, self._name, self._mode = binaries, name.removeprefix(BUILD_ID), mode
+        self._binaries, self._wanted, self._mode = binaries, wanted, mode
         self._module()
 
     def _module(self) -> Module:
-        module = self._binaries.module(self._name)
+        module = self._binaries.module(self._wanted)
         if module is None:
-            raise InputError(self._name, "cannot be opened again")
+            raise InputError(self._wanted.name, "cannot be opened again")
         return module
 
     def used(self) -> AbstractContextManager[Binary]:

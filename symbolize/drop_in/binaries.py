@@ -26,6 +26,14 @@ COMPANION_DEPTH: Final = 2
 NOT_AN_OBJECT: Final = "The file was not recognized as a valid object file"
 
 
+class Wanted(NamedTuple):
+    """A binary that is asked for, by its path or by its build id. The one never stands for the other: a file that is
+    called like a build id need not have it (R380, debug files of one binary)."""
+
+    name: str
+    is_build_id: bool = False
+
+
 class Places(NamedTuple):
     """Where files are looked for: folders in the layout of debuggers, what replaces them for debug links, folders that
     are searched whole, and a package of split units."""
@@ -52,38 +60,38 @@ class Binaries(Closeable):
 
     def __init__(self, places: Places, cache: TableCache | None, servers: Servers | None = None) -> None:
         self._places, self._cache, self._servers = places, cache, servers
-        self._open: OrderedDict[str, Module] = OrderedDict()
-        self._failed: dict[str, None] = {}
-        self._indexes: dict[str, list[BinaryIndex]] = {}
+        self._open: OrderedDict[Wanted, Module] = OrderedDict()
+        self._failed: dict[Wanted, None] = {}
+        self._indexes: dict[Wanted, list[BinaryIndex]] = {}
         self._base = cache.base if cache is not None and places.binaries else None
         self._index = BinaryIndex(places.binaries, self._base, servers)
 
-    def module(self, name: str) -> Module | None:
+    def module(self, wanted: Wanted) -> Module | None:
         """The binary at a path or with a build id; None if that failed before. Raises InputError the first time."""
-        module = self._open.get(name)
+        module = self._open.get(wanted)
         if module is not None and module.binary.has_changed:
-            self._close(name)
+            self._close(wanted)
             module = None
         if module is not None:
-            self._open.move_to_end(name)
+            self._open.move_to_end(wanted)
             return module
-        if name in self._failed:
+        if wanted in self._failed:
             return None
         try:
-            module = self._opened(name)
+            module = self._opened(wanted)
         except SymbolizeError:
             if len(self._failed) < MAX_FAILED:
-                self._failed[name] = None
+                self._failed[wanted] = None
             raise
-        self._open[name] = module
+        self._open[wanted] = module
         while len(self._open) > MAX_OPEN:
             self._close(next(iter(self._open)))
         return module
 
-    def names(self, name: str, vaddrs: UInt64, with_bounds: bool) -> Names | None:
-        """The frames at `vaddrs`, in any order, of the binary at a path or with a build id, and the bounds of functions
-        if they are wanted; None if it failed before. Raises InputError."""
-        module = self.module(name)
+    def names(self, wanted: Wanted, vaddrs: UInt64, with_bounds: bool) -> Names | None:
+        """The frames at `vaddrs`, in any order, of a binary, and the bounds of functions if they are wanted; None if it
+        failed before. Raises InputError."""
+        module = self.module(wanted)
         if module is None:
             return None
         return module.names(vaddrs) if with_bounds else Names(module.frames(vaddrs), vaddrs[:0], vaddrs[:0])
@@ -94,16 +102,16 @@ class Binaries(Closeable):
         found = find_binary(self._index, "", name)
         return found.paths[0] if found.paths and found.reason == Reason.SYMBOLIZED else None
 
-    def has_symbol_table(self, name: str) -> bool:
-        """Whether the file that was opened for a name has a table of all symbols itself, not only its debug file."""
-        module = self._open.get(name)
+    def has_symbol_table(self, wanted: Wanted) -> bool:
+        """Whether the file that was opened has a table of all symbols itself, not only its debug file."""
+        module = self._open.get(wanted)
         return module is not None and module.binary.loaded.find(".symtab") is not None
 
-    def _opened(self, name: str) -> Module:
-        folders = self._places.debug_folders
-        if is_build_id(name) and not os.path.exists(name):
+    def _opened(self, wanted: Wanted) -> Module:
+        name, folders = wanted.name, self._places.debug_folders
+        if wanted.is_build_id:
             files = build_id_files(name, folders)
-            if not files and not self._index.has_sources:
+            if not is_build_id(name) or not (files or self._index.has_sources):
                 raise InputError(name, "could not find build ID")
         else:
             check_object(name)
@@ -113,30 +121,30 @@ class Binaries(Closeable):
             index = BinaryIndex([*files, *self._places.binaries], self._base, self._servers)
             roots = [os.path.dirname(os.path.abspath(files[0])), *(os.path.join(each, ".dwz") for each in folders)]
             nearby = BinaryIndex([*self._places.binaries, *filter(os.path.isdir, roots)], depth=COMPANION_DEPTH)
-        self._indexes[name] = [each for each in (index, nearby) if each is not self._index]
+        self._indexes[wanted] = [each for each in (index, nearby) if each is not self._index]
 
         def companions(paths: Sequence[str]) -> Companions:
             package = self._places.package
             return WithPackage(nearby, paths, package) if package else Companions(nearby, paths)
 
         try:
-            return open_module(name, index, self._cache, companions)
+            return open_module(name, index, self._cache, companions, wanted.is_build_id)
         except BaseException:
-            self._close_indexes(name)
+            self._close_indexes(wanted)
             raise
 
-    def _close(self, name: str) -> None:
-        self._open.pop(name).close()
-        self._close_indexes(name)
+    def _close(self, wanted: Wanted) -> None:
+        self._open.pop(wanted).close()
+        self._close_indexes(wanted)
 
-    def _close_indexes(self, name: str) -> None:
-        for index in self._indexes.pop(name, ()):
+    def _close_indexes(self, wanted: Wanted) -> None:
+        for index in self._indexes.pop(wanted, ()):
             index.close()
 
     def close(self) -> None:
         """Close all files."""
-        for name in list(self._open):
-            self._close(name)
+        for wanted in list(self._open):
+            self._close(wanted)
         self._index.close()
 
 

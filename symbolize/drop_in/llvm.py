@@ -9,7 +9,7 @@ import numpy as np
 
 from symbolize.core.arrays import UInt64
 from symbolize.core.errors import InputError, printable
-from symbolize.drop_in.binaries import Binaries
+from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.drop_in.frame_rows import NOTHING, Row, llvm_answers, rows
 from symbolize.drop_in.llvm_options import Options
 from symbolize.drop_in.llvm_requests import Request, request_of
@@ -32,7 +32,7 @@ class Symbolizer:
 
     def __init__(self, options: Options, binaries: Binaries, tell: Tell) -> None:
         self._options, self._binaries, self._tell = options, binaries, tell
-        self._name = options.build_id or options.object
+        self._wanted = Wanted(options.build_id or options.object, bool(options.build_id))
         self._is_plain = bool(options.object) and options.is_plain
         self._needs_bounds = options.style == "JSON" or options.verbose
 
@@ -46,12 +46,11 @@ class Symbolizer:
 
     def _plain(self, lines: Sequence[bytes]) -> list[bytes]:
         """The answers to lines that have an address each and nothing else, by the default options."""
-        name = self._name
         vaddrs: UInt64 = np.array([int(line, 16) for line in lines], np.uint64)
-        names = self._binaries.names(name, vaddrs, with_bounds=False)
+        names = self._binaries.names(self._wanted, vaddrs, with_bounds=False)
         if names is None:
-            raise InputError(name, "cannot be opened again")
-        is_alone = not self._binaries.has_symbol_table(name)
+            raise InputError(self._wanted.name, "cannot be opened again")
+        is_alone = not self._binaries.has_symbol_table(self._wanted)
         return [answer + b"\n" for answer in llvm_answers(names.frames, self._options.demangle, is_alone)]
 
     def listed(self, lines: Sequence[bytes]) -> list[bytes]:
@@ -68,16 +67,16 @@ class Symbolizer:
         requests = [self._request(line) for line in lines]
         found: list[list[Row] | None] = [None] * len(requests)
         problems: dict[int, str] = {}
-        groups: dict[str, list[int]] = {}
+        groups: dict[Wanted, list[int]] = {}
         for number, request in enumerate(requests):
             if request.problem:
                 if text := text_of(lines[number]):
                     self._tell(f"'{printable(text)}': {request.problem}")
             else:
-                groups.setdefault(request.name, []).append(number)
-        for name, numbers in groups.items():
+                groups.setdefault(request.wanted, []).append(number)
+        for wanted, numbers in groups.items():
             try:
-                self._find(name, [(number, requests[number]) for number in numbers], found)
+                self._find(wanted, [(number, requests[number]) for number in numbers], found)
             except InputError as error:
                 first = requests[numbers[0]]
                 problems[numbers[0]] = error.problem
@@ -90,31 +89,31 @@ class Symbolizer:
         if not self._options.object:
             return ""
         try:
-            self._binaries.module(self._options.object)
+            self._binaries.module(self._wanted)
         except InputError as error:
             return error.problem
         return ""
 
     def _request(self, line: bytes) -> Request:
-        return request_of(text_of(line), self._name, bool(self._options.build_id), self._options.is_gnu)
+        return request_of(text_of(line), *self._wanted, self._options.is_gnu)
 
-    def _find(self, name: str, requests: Sequence[tuple[int, Request]], found: list[list[Row] | None]) -> None:
+    def _find(self, wanted: Wanted, requests: Sequence[tuple[int, Request]], found: list[list[Row] | None]) -> None:
         """Fill in the frames of requests for one file. Raises InputError if it cannot be read."""
         plain = [(number, each) for number, each in requests if each.command == "CODE" and not each.symbol]
         adjust = self._options.adjust
         vaddrs: UInt64 = np.array([(each.address - adjust) & MASK64 for _, each in plain], np.uint64)
-        for (number, _), frames in zip(plain, self._rows(name, vaddrs), strict=False):
+        for (number, _), frames in zip(plain, self._rows(wanted, vaddrs), strict=False):
             found[number] = frames if self._options.inlines else self._single(frames)
         for number, request in requests:
             if request.symbol and request.command == "CODE":
-                found[number] = self._at_symbol(name, request)
+                found[number] = self._at_symbol(wanted, request)
 
-    def _rows(self, name: str, vaddrs: UInt64) -> Iterable[list[Row]]:
-        names = self._binaries.names(name, vaddrs, self._needs_bounds)
+    def _rows(self, wanted: Wanted, vaddrs: UInt64) -> Iterable[list[Row]]:
+        names = self._binaries.names(wanted, vaddrs, self._needs_bounds)
         if names is None:
             return ()
         options = self._options
-        drops_suffixes = not self._binaries.has_symbol_table(name)
+        drops_suffixes = not self._binaries.has_symbol_table(wanted)
         return rows(names, options.kind, options.demangle, "llvm", options.basenames, drops_suffixes)
 
     def _single(self, frames: list[Row]) -> list[Row]:
@@ -126,15 +125,15 @@ class Symbolizer:
             return frames[:1]
         return [frames[0]._replace(name=frames[-1].name, start=frames[-1].start)]
 
-    def _at_symbol(self, name: str, request: Request) -> list[Row]:
+    def _at_symbol(self, wanted: Wanted, request: Request) -> list[Row]:
         """Where symbols of a name begin, or are at an offset below their size."""
-        module = self._binaries.module(name)
+        module = self._binaries.module(wanted)
         if module is None:
             return []
         with module.used() as binary:
             places = binary.symbol_bounds(request.symbol.encode(errors="surrogateescape"))[:MAX_SYMBOLS]
         vaddrs = [begin + (request.address if request.address < end - begin else 0) for begin, end in places]
-        frames = self._rows(name, np.array(vaddrs, np.uint64))
+        frames = self._rows(wanted, np.array(vaddrs, np.uint64))
         return [row for each in frames for row in self._single(each) if row.path != UNKNOWN]
 
     def _printed(self, request: Request, found: list[Row] | None) -> bytes:

@@ -6,6 +6,7 @@ The forms, and what is wrong with other lines, are those of LLVM 19 (R382, lines
 import re
 from typing import Final, Literal, NamedTuple
 
+from symbolize.drop_in.binaries import Wanted
 from symbolize.drop_in.llvm_options import integer
 
 Command = Literal["CODE", "DATA", "FRAME"]
@@ -25,6 +26,11 @@ class Request(NamedTuple):
     symbol: str = ""
     problem: str = ""
     is_build_id: bool = False
+
+    @property
+    def wanted(self) -> Wanted:
+        """The file."""
+        return Wanted(self.name, self.is_build_id)
 
     @property
     def shown(self) -> str:

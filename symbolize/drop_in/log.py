@@ -9,7 +9,7 @@ from symbolize.binaries import is_build_id
 from symbolize.core.arrays import TOP
 from symbolize.core.errors import SymbolizeError
 from symbolize.drop_in.addresses import Addresses, Frame, Place
-from symbolize.drop_in.binaries import Binaries
+from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.drop_in.trace_lines import TraceLine, trace_line
 from symbolize.elf import inside_calls
 from symbolize.names import Mode
@@ -67,7 +67,7 @@ class Log:
             if not build_id:
                 name = next(filter(None, map(self._binaries.called, spellings(file))), None)
             if name is not None and (not build_id or is_build_id(build_id)):
-                self._known[key] = Addresses(self._binaries, name, self._mode)
+                self._known[key] = Addresses(self._binaries, Wanted(name, bool(build_id)), self._mode)
                 if not build_id:
                     self._tell(f"{name}: found by its name only, the text has no build id of it")
         return self._known[key]

@@ -102,12 +102,16 @@ def open_module(
     index: BinaryIndex,
     cache: TableCache | None,
     companions: Callable[[Sequence[str]], Companions] | None = None,
+    by_build_id: bool | None = None,
 ) -> Module:
     """The binary at the path `name`, with what `index` has of its build, or the binary of `index` with the build id
-    `name`; its `companions` as `OpenBinaries` has them. Raises InputError if there is none or it cannot be read."""
+    `name`; its `companions` as `OpenBinaries` has them. Raises InputError if there is none or it cannot be read.
+
+    Unless `by_build_id` says which of both `name` is, what could be a build id is a path if there is such a file.
+    """
     opened = OpenBinaries(index, cache, companions)
     try:
-        if is_build_id(name) and not os.path.exists(name):
+        if is_build_id(name) and not os.path.exists(name) if by_build_id is None else by_build_id:
             found = find_binary(index, name, "")
             chosen, problems = opened.one(found)
             problems = problems or [found.detail or "no binary has this build id"]

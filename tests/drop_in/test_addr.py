@@ -71,6 +71,15 @@ def test_build_id_below_folders(addr: Command) -> None:
     assert by_id.out == b"0x2340: main  /src/spectra/main.cc:113\n"
 
 
+def test_build_id_is_no_path(addr: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is called like a build id is opened by its path only."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(SPECTRA, "abcd")
+    found = addr(["BUILDID:abcd", "2340"])
+    assert (found.code, found.err) == (1, b"symbolize: abcd: could not find build ID\n")
+    assert addr(["abcd", "2340"]).out == b"0x2340: main  /src/spectra/main.cc:113\n"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "problem"),
     [

@@ -276,6 +276,27 @@ def test_debug_file_by_build_id_and_link(tool: Tool, tmp_path: Path) -> None:
     assert by_id.count(b"\n\n") == len(asked) and by_id.count(b".cc:") == found.count(b".cc:")
 
 
+def test_file_that_is_called_like_a_build_id(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build id leads to no file of that name, and a path to no binary with that build id (R380, debug files of one
+    binary)."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(SPECTRA, "abcd")
+    unknown = b"??\n??:0:0\n\n"
+    found = tool([], b"BUILDID:abcd 0x2340\nabcd 0x2340\n")
+    assert found.out == unknown + b"main\n/src/spectra/main.cc:113:0\n\n"
+    assert found.err == b"llvm-symbolizer: error: 'ABCD': could not find build ID\n"
+    assert tool(["--build-id=abcd", "0x2340"]).out == unknown
+    with ElfImage.open(SPECTRA) as image:
+        build_id = image.build_id
+    folder = tmp_path / ".build-id" / build_id[:2]
+    folder.mkdir(parents=True)
+    shutil.copy(SPECTRA, folder / build_id[2:])
+    words = [f"--debug-file-directory={tmp_path}"]
+    found = tool(words, f"{build_id} 0x2340\nBUILDID:{build_id} 0x2340\n".encode())
+    assert found.out == unknown + b"main\n/src/spectra/main.cc:113:0\n\n"
+    assert b"No such file or directory" in found.err
+
+
 def test_hostile_lines(tool: Tool) -> None:
     """Garbage is answered as unknown, each piece of 1023 bytes of a long line once, and nothing else happens."""
     lines = [b"\0\0\xff", b"\x80" * 300, b"9" * 900, b"a" * 20_000, b"0x" + b"f" * 500, b"FILE:" * 100, b'"' * 50]

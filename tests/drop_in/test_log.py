@@ -133,6 +133,14 @@ def test_file_and_stream(log: Command, tmp_path: Path) -> None:
     assert (missing.code, missing.out, missing.err.count(b"\n")) == (1, b"", 1)
 
 
+def test_build_id_is_no_path(log: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of the current folder that is called as a build id in the text is not opened."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(SPECTRA, "abcd")
+    text = b"    #1 0x55d0c23d1  (/srv/spectra+0x23d1) (BuildId: abcd)\n"
+    assert log(text).out == text
+
+
 def test_hostile_text(log: Command) -> None:
     """Garbage, long lines and long names get through as they are."""
     rows = [os.urandom(4000), b"#1 0x1 (" * 400, b"(" * LONGEST, b"a+0x1/0x2" * 300, b"#0 0x" + b"f" * 60_000]
