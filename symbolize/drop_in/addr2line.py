@@ -17,8 +17,10 @@ from symbolize.symbols import Binary
 LONGEST: Final = 99
 """Bytes of a line that are read at once; the rest of a longer one is the next line."""
 NUMBER: Final = re.compile(rb"(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
-SYMBOL: Final = re.compile(rb"([^\s+]+)(?:\+(0[xX][0-9a-fA-F]{1,16}|[0-9]{1,19}))?")
+SYMBOL: Final = re.compile(rb"([^\s+]+)(?:\s*\+\s*\+?(-?)(0[xX][0-9a-fA-F]+|0[0-7]*|[0-9]+))?")
 TOP: Final = (1 << 64) - 1
+MAX_DIGITS: Final = 22
+"""Octal digits of the highest number, more than it has decimal ones."""
 
 
 class Addr2line:
@@ -85,4 +87,15 @@ def address_of(line: bytes, binary: Binary) -> int:
         return min(int(digits or b"0", 16), TOP)
     symbol = SYMBOL.match(text)
     found = binary.symbol_bounds(symbol[1]) if symbol is not None else []
-    return (found[0][0] + int((symbol[2] if symbol is not None else None) or b"0", 0)) & TOP if found else 0
+    if symbol is None or not found:
+        return 0
+    offset = unsigned(symbol[3] or b"0")
+    return (found[0][0] + (-offset if symbol[2] else offset)) & TOP
+
+
+def unsigned(digits: bytes) -> int:
+    """A number as C's `strtoul` reads it: the base by the prefix, the highest one for one that is too large."""
+    if digits[:2] in (b"0x", b"0X"):
+        return min(int(digits, 16), TOP)
+    digits, base = digits.lstrip(b"0") or b"0", 8 if digits[:1] == b"0" else 10
+    return min(int(digits, base), TOP) if len(digits) <= MAX_DIGITS else TOP

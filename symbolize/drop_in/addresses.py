@@ -11,13 +11,13 @@ from symbolize.core.arrays import TOP
 from symbolize.core.errors import InputError, UsageError
 from symbolize.core.reasons import Reason
 from symbolize.drop_in.binaries import Binaries, Wanted
+from symbolize.drop_in.llvm_requests import symbol_and_offset
 from symbolize.names import Mode, demangle
 from symbolize.resolve.module import Module
 from symbolize.symbols import Binary
 
 BUILD_ID: Final = "BUILDID:"
 ADDRESS: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,16}")
-SYMBOL: Final = re.compile(r"(.+?)(?:\+(0[xX][0-9a-fA-F]{1,16}|[0-9]{1,19}))?")
 MAX_SHOWN: Final = 80
 
 
@@ -63,21 +63,24 @@ class Addresses:
         return self._module().used()
 
     def address_of(self, text: str) -> int:
-        """The vaddr that a text denotes: hexadecimal digits with or without 0x, or a symbol with or without `+OFFSET`.
-        Raises UsageError for anything else, and for a symbol that several functions have."""
+        """The vaddr that a text denotes: hexadecimal digits with or without 0x, or a symbol with or without `+OFFSET`,
+        which is decimal or has a prefix. Raises UsageError for anything else, and for a symbol that several functions
+        have."""
         text = text.strip()
         if ADDRESS.fullmatch(text):
             return int(text, 16)
         shown = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
-        match = SYMBOL.fullmatch(text)
-        if match is None or text[:1].isdigit():
+        if not text or text[:1].isdigit():
             raise UsageError(f"{shown}: is neither an address, in hexadecimal digits, nor SYMBOL+OFFSET")
+        symbol, offset = symbol_and_offset(text)
         with self.used() as binary:
-            begins = [begin for begin, _ in binary.symbol_bounds(match[1].encode(errors="surrogateescape"))]
+            begins = [begin for begin, _ in binary.symbol_bounds(symbol.encode(errors="surrogateescape"))]
         if len(begins) != 1:
             problem = f"{len(begins)} functions have this name" if begins else "no function has this name"
             raise UsageError(f"{shown}: {problem}")
-        return (begins[0] + int(match[2] or "0", 0)) & TOP
+        if begins[0] + offset > TOP:
+            raise UsageError(f"{shown}: leads to no address of 64 bits")
+        return begins[0] + offset
 
     def places(self, addresses: Sequence[int]) -> list[Place]:
         """What is known of some vaddrs, all asked at once. Raises InputError."""

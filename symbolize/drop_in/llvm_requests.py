@@ -100,8 +100,12 @@ def with_address(request: Request, text: str, is_gnu: bool) -> Request:
         return request._replace(address=address)
     if starts_with_digit or not word:
         return request._replace(problem="expected a number as module offset")
+    symbol, offset = symbol_and_offset(word)
+    return request._replace(symbol=symbol, address=offset)
+
+
+def symbol_and_offset(word: str) -> tuple[str, int]:
+    """A symbol, and the offset behind the last `+`, 0 if there is no number there."""
     symbol, plus, offset = word.rpartition("+")
     number = integer(offset) if plus and symbol else None
-    if number is not None:
-        return request._replace(symbol=symbol, address=number)
-    return request._replace(symbol=word)
+    return (word, 0) if number is None else (symbol, number)

@@ -54,6 +54,34 @@ def test_options(options: str, tool: Tool) -> None:
     assert tool(words, lines).out == other([ADDR2LINE, *words], lines).out
 
 
+OFFSETS = [
+    "4",
+    "010",
+    "08",
+    "0x",
+    "0x4",
+    "1z",
+    " 4",
+    "-4",
+    "+4",
+    "-",
+    "4+4",
+    f"{1 << 64}",
+    "9" * 90,
+    "0" * 30 + "10",
+    "",
+]
+
+
+@needs_addr2line
+def test_offsets_of_symbols(tool: Tool) -> None:
+    """An offset is read as C's strtoul reads it, and the highest number where it is too large."""
+    lines = "".join(f"{symbol}+{offset}\n" for symbol in ("main", "main ") for offset in OFFSETS).encode()
+    words = ["-a", "-e", str(SPECTRA)]
+    found = tool(words, lines).out.splitlines()[::2]
+    assert found == other([ADDR2LINE, *words], lines).out.splitlines()[::2]
+
+
 @needs_addr2line
 def test_functions_of_gcc(tool: Tool) -> None:
     """Functions, inlined ones too, and lines of a program by gcc at 300 places.
