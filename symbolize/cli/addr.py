@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from symbolize.cli.arguments import Parser
+from symbolize.cli.drop_in import write
 from symbolize.cli.options import (
     EXIT_DONE,
     EXIT_FAILED,
@@ -16,7 +16,6 @@ from symbolize.cli.options import (
     add_list,
     open_cache,
     print_error,
-    print_output,
 )
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.files import no_such
@@ -39,37 +38,41 @@ def run_addr(arguments: Sequence[str]) -> int:
 
     from symbolize.drop_in.addresses import Addresses, wanted_binary
     from symbolize.drop_in.binaries import Binaries, Places
-    from symbolize.drop_in.input_lines import batches
+    from symbolize.drop_in.input_lines import batches, standard_input
+
+    problems: list[str] = []
+
+    def tell(problem: str) -> None:
+        problems[:] = [problem]
+        print_error(f"symbolize: {problem}")
 
     cache = None if options.no_cache else open_cache(options)
     with Binaries(Places(binaries=options.binaries), cache) as binaries:
         addresses = Addresses(binaries, wanted_binary(options.binary), options.demangle)
-        code = EXIT_DONE
         given = [os.fsencode(word) for word in options.addresses]
-        for lines in [given] if given else batches(sys.stdin.fileno(), LONGEST):
-            code = max(code, answer(addresses, [line for line in lines if line.strip()], options.json))
-    return code
+        batched = [given] if given else batches(standard_input(), LONGEST)
+        write(answer(addresses, lines, options.json, tell) for lines in batched)
+    return EXIT_FAILED if problems else EXIT_DONE
 
 
-def answer(addresses: Addresses, lines: Sequence[bytes], is_json: bool) -> int:
-    """Print the frames at the addresses in some lines, in their order; the exit code."""
+def answer(addresses: Addresses, lines: Sequence[bytes], is_json: bool, tell: Callable[[str], None]) -> bytes:
+    """The frames at the addresses in some lines, in their order, as they are printed; `tell` gets what is wrong with
+    other lines, but empty ones."""
     from symbolize.drop_in.addresses import as_data, lines_of
     from symbolize.report.reason_texts import TEXTS
 
-    asked, code = [], EXIT_DONE
-    for line in lines:
+    asked = []
+    for line in filter(bytes.strip, lines):
         try:
             asked.append(addresses.address_of(line.decode(errors="surrogateescape")))
         except UsageError as error:
-            print_error(f"symbolize: {error}")
-            code = EXIT_FAILED
+            tell(str(error))
     found = addresses.places(asked)
     if is_json:
         texts = [json.dumps(as_data(place)) for place in found]
     else:
         texts = [printable(line) for place in found for line in lines_of(place, TEXTS[place.reason])]
-    print_output("".join(f"{text}\n" for text in texts), flush=True)
-    return code
+    return "".join(f"{text}\n" for text in texts).encode(errors="backslashreplace")
 
 
 def addr_parser() -> Parser:

@@ -75,7 +75,7 @@ def run_llvm(program: str, arguments: Sequence[str], is_gnu: bool) -> int:
 
     from symbolize.binaries.debug_folders import SYSTEM
     from symbolize.drop_in.binaries import Binaries, Places
-    from symbolize.drop_in.input_lines import batches
+    from symbolize.drop_in.input_lines import batches, standard_input
     from symbolize.drop_in.llvm import LONGEST, Symbolizer
 
     def tell(line: str) -> None:
@@ -92,7 +92,7 @@ def run_llvm(program: str, arguments: Sequence[str], is_gnu: bool) -> int:
         if options.inputs:
             write([b"".join(symbolizer.listed([os.fsencode(word) for word in options.inputs]))])
         else:
-            write(b"".join(symbolizer.answers(lines)) for lines in batches(sys.stdin.fileno(), LONGEST))
+            write(b"".join(symbolizer.answers(lines)) for lines in batches(standard_input(), LONGEST))
     return EXIT_DONE
 
 
@@ -123,7 +123,7 @@ def run_addr2line(program: str, arguments: Sequence[str]) -> int:
 
     from symbolize.drop_in.addr2line import LONGEST, Addr2line
     from symbolize.drop_in.binaries import Binaries, Places
-    from symbolize.drop_in.input_lines import batches
+    from symbolize.drop_in.input_lines import batches, standard_input
 
     with Binaries(Places(), open_cache()) as binaries:
         try:
@@ -134,7 +134,7 @@ def run_addr2line(program: str, arguments: Sequence[str]) -> int:
         if options.inputs:
             write([b"".join(tool.answers([os.fsencode(word) for word in options.inputs]))])
         else:
-            write(b"".join(tool.answers(lines)) for lines in batches(sys.stdin.fileno(), LONGEST))
+            write(b"".join(tool.answers(lines)) for lines in batches(standard_input(), LONGEST))
     return EXIT_DONE
 
 

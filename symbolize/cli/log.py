@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -23,15 +22,17 @@ def run_log(arguments: Sequence[str]) -> int:
     for folder in options.binaries:
         if not os.path.exists(folder):
             raise UsageError(f"{folder}: {no_such(folder, 'folder or file')}")
+
+    from symbolize.drop_in.binaries import Binaries, Places
+    from symbolize.drop_in.input_lines import STANDARD_INPUT, batches, standard_input
+    from symbolize.drop_in.log import Log
+
     try:
-        descriptor = sys.stdin.fileno() if options.file == "-" else open_regular(options.file)
+        is_file = options.file != "-"
+        descriptor = open_regular(options.file) if is_file else standard_input()
     except (OSError, ValueError) as error:
         missing = isinstance(error, FileNotFoundError)
         raise InputError(options.file, no_such(options.file) if missing else os_error_text(error)) from error
-
-    from symbolize.drop_in.binaries import Binaries, Places
-    from symbolize.drop_in.input_lines import batches
-    from symbolize.drop_in.log import Log
 
     def tell(line: str) -> None:
         print_error(f"symbolize: {line}")
@@ -39,7 +40,8 @@ def run_log(arguments: Sequence[str]) -> int:
     cache = None if options.no_cache else open_cache(options)
     with Binaries(Places(binaries=options.binaries), cache) as binaries:
         log = Log(binaries, options.demangle, tell)
-        write(b"".join(log.named(lines)) for lines in batches(descriptor, LONGEST))
+        texts = batches(descriptor, LONGEST, options.file if is_file else STANDARD_INPUT)
+        write(b"".join(log.named(lines)) for lines in texts)
     return EXIT_DONE
 
 
