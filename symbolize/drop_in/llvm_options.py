@@ -72,7 +72,7 @@ REFUSED: Final = {
     "dia": "PDB files are not read",
 }
 SHORT: Final = "aCfhipsv"
-"""Flags of one letter, which may be in one word; `e` with its value comes last."""
+"""Flags of one letter, which may be in one word; `e` with its value comes last. So `-version` is `-v -e rsion`."""
 
 
 @dataclass
@@ -111,7 +111,7 @@ def parsed(words: Sequence[str], environment: str, is_gnu: bool) -> Options:
     result = Options(is_gnu=is_gnu)
     if is_gnu:
         result.style, result.kind, result.demangle, result.inlines = "GNU", "none", False, False
-    waiting = [*shlex.split(environment), *expanded(words)]
+    waiting = expanded([*shlex.split(environment), *words])
     waiting.reverse()
     while waiting:
         word = waiting.pop()
@@ -119,7 +119,7 @@ def parsed(words: Sequence[str], environment: str, is_gnu: bool) -> Options:
             result.inputs += waiting[::-1]
             break
         if not word.startswith("-") or word == "-":
-            result.inputs.append(word)
+            result.inputs += [word] if word else []
             continue
         for name, value in split_word(word, waiting):
             apply(result, name, value)
@@ -128,22 +128,21 @@ def parsed(words: Sequence[str], environment: str, is_gnu: bool) -> Options:
 
 def split_word(word: str, waiting: list[str]) -> Iterator[tuple[str, str]]:
     """The options in a word, with their values, which may be the next word. Raises UsageError."""
-    name, equals, value = word.lstrip("-").partition("=")
     is_long = word.startswith("--")
-    if not is_long and word[1:] not in FLAGS and not (equals and len(name) == 1):
-        letters = word[1:]
-        for number, letter in enumerate(letters):
+    whole = word[2:] if is_long else word[1:]
+    name, equals, value = whole.partition("=")
+    if not is_long and len(name) > 1 and whole not in ("demangle=true", "demangle=false"):
+        for number, letter in enumerate(whole):
             if letter == "e":
-                yield "obj", letters[number + 1 :] or next_word(word, waiting)
+                yield "obj", whole[number + 1 :] or next_word(word, waiting)
                 return
             if letter not in SHORT:
                 raise unknown(word)
             yield FLAGS[letter], ""
         return
-    whole = word.lstrip("-")
-    if name in REFUSED and (is_long or len(name) > 1):
+    if name in REFUSED:
         raise UsageError(f"--{name}: {REFUSED[name]}")
-    if whole in FLAGS and (is_long or len(whole) == 1 or whole.startswith("demangle=")):
+    if whole in FLAGS:
         yield FLAGS[whole], ""
     elif equals and name in JOINED:
         yield JOINED[name], value

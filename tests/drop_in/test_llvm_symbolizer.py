@@ -223,6 +223,8 @@ def test_flushed_before_it_waits(tmp_path: Path) -> None:
         (["--filter-markup"], "--filter-markup"),
         (["--dsym-hint=x.dSYM"], "--dsym-hint"),
         (["--foo"], "unknown argument '--foo'"),
+        (["---addresses"], "unknown argument '---addresses'"),
+        (["-addresses"], "unknown argument '-addresses'"),
         (["--adjust-vma=zz"], "expected a non-negative integer"),
         (["--build-id=zz"], "expected a build ID"),
         (["--obj=x", "--build-id=abcd"], "cannot specify both"),
@@ -234,6 +236,18 @@ def test_refused_options(words: list[str], problem: str, tool: Tool) -> None:
     found = tool([*words, "0x1"])
     assert (found.code, found.out) == (2, b"")
     assert problem in found.err.decode() and found.err.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("word", ["help", "version"])
+def test_one_dash(word: str, tool: Tool) -> None:
+    """-help and -version are -h and -v, with a value of -e behind them, as there; people write them."""
+    found = tool([f"-{word}"])
+    assert found.code == 0 and found.out == tool([f"--{word}"]).out != b""
+
+
+def test_empty_word(tool: Tool) -> None:
+    """An empty word is none, so that lines are read."""
+    assert tool([f"--obj={SPECTRA}", ""], b"0x2340\n").out == b"main\n/src/spectra/main.cc:113:0\n\n"
 
 
 def test_missing_value(tool: Tool) -> None:
@@ -250,11 +264,14 @@ def test_missing_object(tool: Tool) -> None:
 
 
 def test_options_from_files_and_environment(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`@FILE` and LLVM_SYMBOLIZER_OPTS are read."""
+    """`@FILE` and LLVM_SYMBOLIZER_OPTS are read, also the one in the other."""
     file = tmp_path / "options"
     file.write_text(f"--obj='{SPECTRA}' --no-demangle")
     monkeypatch.setenv("LLVM_SYMBOLIZER_OPTS", "-s -a")
-    assert tool([f"@{file}", "0x2340"]).out == b"0x2340\nmain\nmain.cc:113:0\n\n"
+    expected = b"0x2340\nmain\nmain.cc:113:0\n\n"
+    assert tool([f"@{file}", "0x2340"]).out == expected
+    monkeypatch.setenv("LLVM_SYMBOLIZER_OPTS", f"-s -a @{file}")
+    assert tool(["0x2340"]).out == expected
 
 
 def test_debug_file_by_build_id_and_link(tool: Tool, tmp_path: Path) -> None:
