@@ -217,9 +217,7 @@ class Binary:
         """Begin and end of the symbols of a name, in order; the end is the begin where a symbol has no size."""
         with self.reading():
             layer = self._symbols
-        if not layer.has_name(name):
-            return []
-        rows = [row for row, each in enumerate(layer.names) if each == name]
+            rows = layer.named(name)
         ends = np.where(layer.sized[rows], layer.end[rows], layer.vaddr[rows])
         return sorted(set(zip(layer.vaddr[rows].tolist(), ends.tolist(), strict=True)))
 

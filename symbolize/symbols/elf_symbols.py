@@ -9,7 +9,18 @@ from typing import overload
 
 import numpy as np
 
-from symbolize.core.arrays import TOP, Bool, Int64, UInt8, UInt64, distinct, distinct_inverse, offsets_of, ranges
+from symbolize.core.arrays import (
+    TOP,
+    Bool,
+    Int64,
+    UInt8,
+    UInt32,
+    UInt64,
+    distinct,
+    distinct_inverse,
+    offsets_of,
+    ranges,
+)
 from symbolize.core.c_strings import texts_at
 from symbolize.core.ranges import disjoint, inside
 from symbolize.core.string_array import StringArray, joined_arrays
@@ -130,11 +141,26 @@ class SymbolLayer:
 
     def has_name(self, name: bytes) -> bool:
         """Whether a symbol has this name."""
-        return self._all_names.find(name) >= 0
+        return self._all_names[0].find(name) >= 0
+
+    def named(self, name: bytes) -> Int64:
+        """The symbols that have this name."""
+        order, numbers = self._by_name
+        number = self._all_names[0].find(name)
+        return order[np.searchsorted(numbers, number) : np.searchsorted(numbers, number, side="right")]
 
     @cached_property
-    def _all_names(self) -> StringTable:
-        return StringTable(self.names.texts(np.arange(len(self.names))))
+    def _all_names(self) -> tuple[StringTable, UInt32]:
+        """The names, and the number of that of each symbol."""
+        names = StringTable()
+        return names, names.add_all(self.names.texts(np.arange(len(self.names))))
+
+    @cached_property
+    def _by_name(self) -> tuple[Int64, Int64]:
+        """The symbols in order of the numbers of their names, and those numbers."""
+        numbers = self._all_names[1].astype(np.int64)
+        order = np.argsort(numbers, kind="stable")
+        return order, numbers[order]
 
     @cached_property
     def by_vaddr(self) -> tuple[Int64, UInt64]:

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from symbolize.elf import ElfImage
 from symbolize.names import demangle
 from symbolize.symbols import Binary, build_table
+from symbolize.symbols.build import symbol_tables
+from symbolize.symbols.elf_symbols import symbol_layer
 from tests.support import elf_writer
 from tests.support.eh_frame import Frames, eh_frame
 from tests.support.elf_writer import (
@@ -21,6 +24,7 @@ from tests.support.elf_writer import (
     Section,
     Symbol,
 )
+from tests.support.fixture_files import BINARIES
 from tests.support.lookup import frames_at, frames_of, image_of
 
 S = Symbol
@@ -200,3 +204,17 @@ def test_suffixes_without_dwarf() -> None:
     plain = [frames.functions.name[f] for f in frames.function]
     assert plain == [b"main.cold", b"", b""]
     assert demangle([frames.functions.linkage[f] for f in frames.function])[1:] == [b"gone", b"known"]
+
+
+def test_symbols_of_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each name leads to all its symbols, and from the second one on without reading all names: a text of a kernel has
+    thousands of them."""
+    with ElfImage.open(BINARIES / "gcc-pie" / "ledger") as image:
+        layer = symbol_layer(list(symbol_tables(image)))
+        rows: dict[bytes, list[int]] = {}
+        for row, name in enumerate(layer.names):
+            rows.setdefault(name, []).append(row)
+        assert layer.named(b"no such symbol").tolist() == []
+        for method in ("__getitem__", "__iter__", "take", "texts"):
+            monkeypatch.setattr(type(layer.names), method, None)
+        assert {name: layer.named(name).tolist() for name in rows} == rows
