@@ -17,6 +17,7 @@ from symbolize.symbols import Binary
 
 MAX_PADDING: Final = 64
 """Bytes between functions, which the kernel counts to the size of the first."""
+PAGE: Final = 0xFFF
 MAX_FILES: Final = 1 << 10
 """Names of files of which it is remembered what they lead to."""
 
@@ -80,16 +81,20 @@ def spellings(file: str) -> list[str]:
 
 
 def vaddr_of(frame: TraceLine, binary: Binary) -> int | None:
-    """The vaddr of a frame; None if its symbol is not there, or is there more than once."""
-    if not frame.symbol:
-        return frame.offset
-    found = binary.symbol_bounds(frame.symbol)
-    if frame.size:
-        found = [(begin, end) for begin, end in found if 0 <= frame.size - (end - begin) < MAX_PADDING]
-    if len(found) != 1:
-        return None
-    begin, end = found[0]
-    return begin + frame.offset if begin + frame.offset < max(end, begin + frame.size) else None
+    """The vaddr of a frame; None if its symbol is not there, or is there more than once, or if the frame was at another
+    offset in a page of memory, in which files are mapped."""
+    vaddr = frame.offset
+    if frame.symbol:
+        found = binary.symbol_bounds(frame.symbol)
+        if frame.size:
+            found = [(begin, end) for begin, end in found if 0 <= frame.size - (end - begin) < MAX_PADDING]
+        if len(found) != 1:
+            return None
+        begin, end = found[0]
+        vaddr += begin
+        if vaddr >= max(end, begin + frame.size):
+            return None
+    return vaddr if frame.address is None or not (vaddr ^ frame.address) & PAGE else None
 
 
 def is_likely(frame: TraceLine, vaddr: int | None, binary: Binary) -> bool:

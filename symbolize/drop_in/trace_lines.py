@@ -26,7 +26,6 @@ KERNEL: Final = re.compile(
 )
 EXACT: Final = re.compile(rb"(?:RIP|EIP|NIP)\b|\bpc : |PC is at ")
 """What the kernel prints before the address at which it stopped, which is none to return to."""
-PAGE: Final = 0xFFF
 
 
 class TraceLine(NamedTuple):
@@ -34,7 +33,7 @@ class TraceLine(NamedTuple):
     vaddr, as it is to be looked up, or a symbol with an offset and maybe a size.
 
     The line up to `start` stays before the names, what is behind `end` stays behind them. `has_name` says that the line
-    names the function already.
+    names the function already. `address` is where the frame was in memory, None if the line does not say it.
     """
 
     kind: Kind
@@ -46,6 +45,7 @@ class TraceLine(NamedTuple):
     start: int
     end: int
     has_name: bool
+    address: int | None = None
 
 
 def trace_line(line: bytes) -> TraceLine | None:
@@ -66,16 +66,15 @@ def sanitizer_line(line: bytes) -> TraceLine | None:
 
 
 def glibc_line(line: bytes) -> TraceLine | None:
-    """A frame of glibc's `backtrace_symbols`: a return address, whose place in its page agrees with the offset."""
+    """A frame of glibc's `backtrace_symbols`: a return address."""
     match = GLIBC.search(line)
     if match is None:
         return None
     offset, address, symbol = int(match["offset"], 16), int(match["address"], 16), match["symbol"]
-    if not offset or (not symbol and (offset ^ address) & PAGE):
+    if not offset or not address:
         return None
-    return TraceLine(
-        "glibc", base_name(match["module"]), "", symbol, offset - 1, 0, match.end(), match.end(), bool(symbol)
-    )
+    file, end = base_name(match["module"]), match.end()
+    return TraceLine("glibc", file, "", symbol, offset - 1, 0, end, end, bool(symbol), address - 1)
 
 
 def kernel_line(line: bytes) -> TraceLine | None:

@@ -14,6 +14,8 @@ from symbolize.elf import ElfImage, inside_calls
 from tests.support.drop_ins import SPECTRA, Output, other, own
 
 BUILD_ID = "fddfb64b84f1b9151c2c4bfbd662e7eb392cb1d0"
+MAIN = 0x2340
+"""Where `main` of SPECTRA begins."""
 HEADER = "/usr/lib/gcc/x86_64-linux-gnu/12/../../../../include/c++/12/bits/std_function.h"
 INNER = f"std::function<double (double)>::function<main::$_1, void>(main::$_1&&) {HEADER}:452:19"
 OUTER = "main /src/spectra/main.cc:116:22"
@@ -78,6 +80,17 @@ def test_glibc(log: Command, tmp_path: Path) -> None:
         " /usr", " at /usr"
     ).replace(" /src", " at /src")
     assert found.err.count(b"found by its name only") == 1
+
+
+@pytest.mark.parametrize("symbol", ["", "main"])
+def test_address_of_another_build(symbol: str, log: Command) -> None:
+    """Where the address in brackets is at another offset in its page than the frame would be in the file, the file is
+    not the one that ran (R386, files of texts)."""
+    vaddr = return_address(SPECTRA)
+    offset = vaddr - MAIN if symbol else vaddr
+    for address, is_named in ((0x555500000000 + vaddr, True), (0x555500000001 + vaddr, False), (0, False)):
+        line = f"./spectra({symbol}+{offset:#x}) [{address:#x}]".encode()
+        assert (log(line, "-b", str(SPECTRA.parent)).out != line) == is_named
 
 
 def own_line(vaddr: int) -> str:
