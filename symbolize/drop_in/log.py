@@ -117,7 +117,8 @@ def with_names(line: bytes, frame: TraceLine, place: Place) -> bytes:
             start = line[: frame.start]
             return start + b"in %b (" % encoded(place.frames[-1].function) + line[frame.start :].lstrip(b" (")
         rest = line[frame.end :]
-        return b"".join(line[: frame.start] + b"in " + shown(each, b" ") + rest for each in place.frames)
+        between = b"" if rest.endswith(b"\n") else b"\n"
+        return between.join(line[: frame.start] + b"in " + shown(each, b" ") + rest for each in place.frames)
     names = b" (inlined by) ".join(shown(each, b" at ") for each in place.frames)
     return line[: frame.end] + b" " + names + line[frame.end :]
 
