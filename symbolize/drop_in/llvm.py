@@ -10,7 +10,7 @@ import numpy as np
 from symbolize.core.arrays import UInt64
 from symbolize.core.errors import InputError, printable
 from symbolize.drop_in.binaries import Binaries, Wanted
-from symbolize.drop_in.frame_rows import NOTHING, Row, llvm_answers, rows
+from symbolize.drop_in.frame_rows import LLVM_FRAME, NOTHING, Row, llvm_answers, rows
 from symbolize.drop_in.llvm_options import Options
 from symbolize.drop_in.llvm_requests import Request, request_of
 from symbolize.drop_in.naming import UNKNOWN
@@ -23,6 +23,7 @@ MAX_SYMBOLS: Final = 64
 
 PLAIN: Final = re.compile(rb"(?:0x[0-9a-fA-F]{1,16}\n)+")
 """Lines with an address each and nothing else."""
+NO_ANSWER: Final = LLVM_FRAME % (UNKNOWN, UNKNOWN, 0, 0) + b"\n"
 
 Tell = Callable[[str], None]
 
@@ -47,9 +48,13 @@ class Symbolizer:
     def _plain(self, lines: Sequence[bytes]) -> list[bytes]:
         """The answers to lines that have an address each and nothing else, by the default options."""
         vaddrs: UInt64 = np.array([int(line, 16) for line in lines], np.uint64)
-        names = self._binaries.names(self._wanted, vaddrs, with_bounds=False)
+        try:
+            names = self._binaries.names(self._wanted, vaddrs, with_bounds=False)
+        except InputError as error:  # it changed meanwhile
+            self._tell(f"'{printable(self._wanted.name)}': {error.problem}")
+            names = None
         if names is None:
-            raise InputError(self._wanted.name, "cannot be opened again")
+            return [NO_ANSWER] * len(lines)
         is_alone = not self._binaries.has_symbol_table(self._wanted)
         return [answer + b"\n" for answer in llvm_answers(names.frames, self._options.demangle, is_alone)]
 

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from symbolize.cli.commands import tool_of
+from symbolize.drop_in.binaries import Binaries, Places
 from symbolize.drop_in.input_lines import AT_ONCE, batches
+from symbolize.drop_in.llvm import Symbolizer
+from symbolize.drop_in.llvm_options import parsed
 from symbolize.elf import ElfImage
 from symbolize.names import same_function
 from tests.support.drop_ins import SPECTRA, Output, other, own
@@ -261,6 +264,21 @@ def test_missing_object(tool: Tool) -> None:
     found = tool(["--obj=/nonexist", "1"])
     assert (found.code, found.out) == (1, b"")
     assert found.err == b"llvm-symbolizer: error: '/nonexist': No such file or directory\n"
+
+
+@pytest.mark.parametrize("words", [[], ["-a"]])
+def test_file_that_becomes_unreadable(words: list[str], tmp_path: Path) -> None:
+    """A process that stays answers on when its file is overwritten by what is no binary, and reports that once."""
+    path = tmp_path / "program"
+    shutil.copy(SPECTRA, path)
+    problems: list[str] = []
+    with Binaries(Places(), None) as binaries:
+        symbolizer = Symbolizer(parsed([f"--obj={path}", *words], "", False), binaries, problems.append)
+        assert b"main.cc" in symbolizer.answers([b"0x2340\n"])[0] and not problems
+        path.write_bytes(b"no binary")
+        answers = [symbolizer.answers([b"0x2340\n"]) for _ in range(2)]
+    assert all(each[0].endswith(b"??\n??:0:0\n\n") for each in answers)
+    assert len(problems) == 1 and "was not recognized" in problems[0]
 
 
 def test_options_from_files_and_environment(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
