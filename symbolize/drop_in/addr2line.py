@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from symbolize.core.arrays import TOP
 from symbolize.core.errors import InputError
 from symbolize.drop_in.addr2line_options import Options
 from symbolize.drop_in.binaries import NOT_AN_OBJECT, Binaries, Wanted
@@ -18,7 +19,6 @@ LONGEST: Final = 99
 """Bytes of a line that are read at once; the rest of a longer one is the next line."""
 NUMBER: Final = re.compile(rb"(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
 SYMBOL: Final = re.compile(rb"([^\s+]+)(?:\s*\+\s*\+?(-?)(0[xX][0-9a-fA-F]+|0[0-7]*|[0-9]+))?")
-TOP: Final = (1 << 64) - 1
 MAX_DIGITS: Final = 22
 """Octal digits of the highest number, more than it has decimal ones."""
 

@@ -79,6 +79,8 @@ def long_option(word: str, waiting: list[str]) -> tuple[str, str]:
     letter = matching.pop()
     if letter in VALUED and not equals:
         value = next_word(word, waiting)
+    if equals and letter not in (*VALUED, "C"):
+        raise UsageError(f"option '--{name}' doesn't allow an argument")
     return letter, value
 
 

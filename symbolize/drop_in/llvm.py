@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from symbolize.core.arrays import UInt64
+from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.errors import InputError, printable
 from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.drop_in.frame_rows import LLVM_FRAME, NOTHING, Row, llvm_answers, rows
@@ -17,7 +17,6 @@ from symbolize.drop_in.naming import UNKNOWN
 
 LONGEST: Final = 1023
 """Bytes of a line that are read at once; the rest of a longer one is the next line."""
-MASK64: Final = (1 << 64) - 1
 MAX_SYMBOLS: Final = 64
 """Symbols of one name that are answered for."""
 
@@ -106,7 +105,7 @@ class Symbolizer:
         """Fill in the frames of requests for one file. Raises InputError if it cannot be read."""
         plain = [(number, each) for number, each in requests if each.command == "CODE" and not each.symbol]
         adjust = self._options.adjust
-        vaddrs: UInt64 = np.array([(each.address - adjust) & MASK64 for _, each in plain], np.uint64)
+        vaddrs: UInt64 = np.array([(each.address - adjust) & TOP for _, each in plain], np.uint64)
         for (number, _), frames in zip(plain, self._rows(wanted, vaddrs), strict=False):
             found[number] = frames if self._options.inlines else self._single(frames)
         for number, request in requests:

@@ -17,9 +17,12 @@ SANITIZER: Final = re.compile(
     rb"(?: \(BuildId: (?P<id>[0-9a-fA-F]{4,128})\))?(?P<end>\s*)"
 )
 GLIBC: Final = re.compile(
-    rb"(?P<module>[^()\s]{1,1024})\((?P<symbol>[^()+\s]{0,512})\+0x(?P<offset>[0-9a-fA-F]{1,16})\)"
+    rb"(?<=[^()\s])\((?P<symbol>[^()+\s]{0,512})\+0x(?P<offset>[0-9a-fA-F]{1,16})\)"
     rb" ?\[0x(?P<address>[0-9a-fA-F]{1,16})\]"
 )
+"""What follows the path of the file, which is looked for backwards: from each byte on, a long line takes too long."""
+BORDER: Final = re.compile(rb"[()\s]")
+MAX_PATH: Final = 1024
 KERNEL: Final = re.compile(
     rb"(?<![\w.$+])(?P<symbol>[A-Za-z_][\w.$]{0,255})\+0x(?P<offset>[0-9a-fA-F]{1,8})/0x(?P<size>[0-9a-fA-F]{1,8})"
     rb"(?: \[(?P<module>[\w-]{1,64})(?: (?P<id>[0-9a-f]{4,128}))?\])?(?![\w+/])"
@@ -73,7 +76,8 @@ def glibc_line(line: bytes) -> TraceLine | None:
     offset, address, symbol = int(match["offset"], 16), int(match["address"], 16), match["symbol"]
     if not offset or not address:
         return None
-    file, end = base_name(match["module"]), match.end()
+    before = line[max(match.start() - MAX_PATH, 0) : match.start()]
+    file, end = base_name(BORDER.split(before)[-1]), match.end()
     return TraceLine("glibc", file, "", symbol, offset - 1, 0, end, end, bool(symbol), address - 1)
 
 

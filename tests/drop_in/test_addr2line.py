@@ -106,6 +106,7 @@ def test_functions_of_gcc(tool: Tool) -> None:
         (["-e", "/etc/passwd", "1"], 1, "/etc/passwd: file format not recognized"),
         (["-e", str(SPECTRA), "-j", "nosec", "1"], 1, "cannot find section nosec"),
         (["--foo"], 2, "unrecognized option '--foo'"),
+        (["--addresses=1"], 2, "option '--addresses' doesn't allow an argument"),
         (["-x"], 2, "invalid option -- 'x'"),
         (["-e"], 2, "-e: missing argument"),
     ],

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +172,14 @@ def test_hostile_text(log: Command) -> None:
 def test_no_frames(line: bytes) -> None:
     """What only looks like a frame is none."""
     assert trace_line(line) is None
+
+
+@pytest.mark.parametrize("line", [b"a" * 4000 + b" 0x", (b"b" * 1000 + b"(") * 4 + b"0x", b"a.b$" * 1000 + b"0x"])
+def test_long_words(line: bytes) -> None:
+    """Words of thousands of bytes, as of dumps, are read in linear time: 300 lines take less than a second."""
+    begin = time.monotonic()
+    assert not any(trace_line(line) for _ in range(300))
+    assert time.monotonic() - begin < 5
 
 
 SOURCE = """
