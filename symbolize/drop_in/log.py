@@ -7,7 +7,7 @@ import numpy as np
 
 from symbolize.binaries import is_build_id
 from symbolize.core.arrays import TOP
-from symbolize.core.errors import SymbolizeError
+from symbolize.core.errors import SymbolizeError, printable
 from symbolize.drop_in.addresses import Addresses, Frame, Place
 from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.drop_in.trace_lines import TraceLine, trace_line
@@ -70,7 +70,7 @@ class Log:
             if name is not None and (not build_id or is_build_id(build_id)):
                 self._known[key] = Addresses(self._binaries, Wanted(name, bool(build_id)), self._mode)
                 if not build_id:
-                    self._tell(f"{name}: found by its name only, the text has no build id of it")
+                    self._tell(f"{printable(name)}: found by its name only, the text has no build id of it")
         return self._known[key]
 
 

@@ -156,6 +156,15 @@ def test_build_id_is_no_path(log: Command, tmp_path: Path, monkeypatch: pytest.M
     assert log(text).out == text
 
 
+def test_name_of_a_file_on_a_terminal(log: Command, tmp_path: Path) -> None:
+    """The message that names a file has no control characters of its name."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    shutil.copy(SPECTRA, folder / "a\x1b[2Jb")
+    found = log(b"./a\x1b[2Jb(main+0x92) [0x3d2]\n", "-b", str(folder))
+    assert b"found by its name only" in found.err and b"\x1b" not in found.err
+
+
 def test_hostile_text(log: Command) -> None:
     """Garbage, long lines and long names get through as they are."""
     rows = [os.urandom(4000), b"#1 0x1 (" * 400, b"(" * LONGEST, b"a+0x1/0x2" * 300, b"#0 0x" + b"f" * 60_000]
