@@ -31,12 +31,12 @@ class Addr2line:
         self._options, self._binaries = options, binaries
         image = self._opened().binary.loaded
         self._digits = 16 if image.is_64 else 8
-        self._base = 0
+        self._base, self._size = 0, TOP + 1
         if options.section:
             section = image.find(options.section)
             if section is None:
                 raise InputError(options.object, f"cannot find section {options.section}")
-            self._base = section.vaddr
+            self._base, self._size = section.vaddr, section.size
 
     def _opened(self) -> Module:
         try:
@@ -52,19 +52,29 @@ class Addr2line:
         """The answers to some lines, in their order; the file is asked once for all of them."""
         options = self._options
         with self._opened().used() as binary:
-            numbers = [address_of(line, binary) for line in lines]
-        vaddrs = np.array([(number + self._base) & TOP for number in numbers], np.uint64)
+            asked = [self._asked(line.partition(b"\0")[0].lstrip(), binary) for line in lines]
+        vaddrs = np.array([vaddr for _, vaddr in asked if vaddr is not None], np.uint64)
         names = self._binaries.names(Wanted(options.object), vaddrs, with_bounds=False)
         if names is None:
             raise InputError(options.object, "cannot be opened again")
         found = rows(names, "linkage", options.demangle, "gnu", options.basenames, drops_suffixes=True)
-        return [self._printed(vaddr, frames) for vaddr, frames in zip(vaddrs.tolist(), found, strict=True)]
+        return [self._printed(address, [] if vaddr is None else next(found)) for address, vaddr in asked]
 
-    def _printed(self, vaddr: int, frames: list[Row]) -> bytes:
+    def _asked(self, text: bytes, binary: Binary) -> tuple[int, int | None]:
+        """The address in a line and where it is looked up: a number from the begin of the section on, if one is given,
+        nowhere if it is behind it."""
+        number = number_of(text)
+        if number is None:
+            vaddr = symbol_vaddr(text, binary)
+            return vaddr, vaddr
+        vaddr = self._base + number
+        return number, vaddr if number < self._size and vaddr <= TOP else None
+
+    def _printed(self, address: int, frames: list[Row]) -> bytes:
         options = self._options
         text = b""
         if options.addresses:
-            text = b"0x%0*x" % (self._digits, vaddr) + (b": " if options.pretty else b"\n")
+            text = b"0x%0*x" % (self._digits, address) + (b": " if options.pretty else b"\n")
         if not frames:
             unknown = b"" if not options.functions else b"?? " if options.pretty else b"??\n"
             return text + unknown + b"??:0\n"
@@ -77,14 +87,18 @@ class Addr2line:
         return b"%b%b:%b\n" % (name, row.path or UNKNOWN, line)
 
 
-def address_of(line: bytes, binary: Binary) -> int:
-    """The hexadecimal number that a line begins with, the highest one for one that is too large, or the vaddr of a
-    symbol with or without `+OFFSET`; 0 for anything else."""
-    text = line.partition(b"\0")[0].lstrip()
+def number_of(text: bytes) -> int | None:
+    """The hexadecimal number that a line begins with, the highest one for one that is too large; None if there is
+    none."""
     match = NUMBER.match(text)
     digits = match[1] if match is not None else b""
     if text[:1].isdigit() or (match is not None and digits and text[match.end() :][:1].strip() == b""):
         return min(int(digits or b"0", 16), TOP)
+    return None
+
+
+def symbol_vaddr(text: bytes, binary: Binary) -> int:
+    """The vaddr of the symbol that a line begins with, with or without `+OFFSET`; 0 if there is none."""
     symbol = SYMBOL.match(text)
     found = binary.symbol_bounds(symbol[1]) if symbol is not None else []
     if symbol is None or not found:

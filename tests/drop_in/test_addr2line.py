@@ -39,7 +39,7 @@ def test_golden(tool: Tool) -> None:
     assert found.out == start + b" (inlined by) main at main.cc:116\n0x0000000000000001: ?? ??:0\n"
 
 
-OPTIONS = ["", "-f", "-fi", "-fiC", "-fipaC", "-a", "-s -f", "-pf", "-p", "-f -j .text", "-Rrfb elf64-x86-64"]
+OPTIONS = ["", "-f", "-fi", "-fiC", "-fipaC", "-a", "-s -f", "-pf", "-p", "-Rrfb elf64-x86-64"]
 
 
 @needs_addr2line
@@ -97,6 +97,18 @@ def test_functions_of_gcc(tool: Tool) -> None:
     assert all(ours in (theirs, b"??:0") for ours, theirs in places)  # there is nothing between functions
     differing = [pair for pair in zip(found[::2], expected[::2], strict=True) if pair[0] != pair[1]]
     assert len(differing) <= len(found[::2]) // 4, differing
+
+
+@needs_addr2line
+def test_section(tool: Tool) -> None:
+    """With -j numbers count from the begin of a section, are printed as they came, and have no name behind its end,
+    where other sections are."""
+    words = ["-a", "-j", ".text", "-e", str(SPECTRA)]
+    lines = b"0\n3d1\n12de\n12e4\n1300\nffffffffffffffff\n"
+    assert tool(words, lines).out == other([ADDR2LINE, *words], lines).out
+    # binutils adds the section to a symbol, which has its own already, and to the 0 of a word that is neither.
+    words += ["main", "nosuch"]
+    assert tool(words).out == b"0x0000000000002340\n/src/spectra/main.cc:113\n0x0000000000000000\n??:0\n"
 
 
 @pytest.mark.parametrize(
