@@ -191,7 +191,7 @@ def main() -> int:
             jobs = [
                 pool.submit(first.test, [*map(oldest, DEPENDENCIES)], tests, NEWEST_ONLY, OLDEST_ONLY),
                 pool.submit(last.test, DEPENDENCIES, tests, []),
-                *(pool.submit(each.test, DEPENDENCIES, tests, [], only=CORE_ONLY) for each in between),
+                *(pool.submit(each.test, DEPENDENCIES, tests, NEWEST_ONLY, only=CORE_ONLY) for each in between),
             ]
         for job in jobs:
             print(job.result(), flush=True)
