@@ -13,6 +13,7 @@ from symbolize.cli.options import (
     EXIT_DONE,
     EXIT_FAILED,
     add_cache_options,
+    add_demangle,
     add_list,
     open_cache,
     print_error,
@@ -100,11 +101,6 @@ def addr_parser() -> Parser:
         help="folder with debug files, and with the binary of a build id;\nmay be given several times",
     )
     result.group("Output").add_argument("--json", action="store_true", help="print a line of JSON for each address")
-    result.group("Names").add_argument(
-        "--demangle",
-        choices=("default", "templates", "full", "none"),
-        default="default",
-        help="how C++ and Rust names are shown (default: default)",
-    )
+    add_demangle(result.group("Names"))
     add_cache_options(result)
     return result

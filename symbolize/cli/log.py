@@ -8,7 +8,7 @@ from typing import Final
 
 from symbolize.cli.arguments import Parser
 from symbolize.cli.drop_in import write
-from symbolize.cli.options import EXIT_DONE, add_cache_options, add_list, open_cache, print_error
+from symbolize.cli.options import EXIT_DONE, add_cache_options, add_demangle, add_list, open_cache, print_error
 from symbolize.core.errors import InputError, UsageError
 from symbolize.core.files import no_such, open_regular, os_error_text
 
@@ -63,11 +63,6 @@ def log_parser() -> Parser:
         metavar="DIR",
         help="folder with binaries and debug files; may be given several times",
     )
-    result.group("Names").add_argument(
-        "--demangle",
-        choices=("default", "templates", "full", "none"),
-        default="full",
-        help="how C++ and Rust names are shown (default: full)",
-    )
+    add_demangle(result.group("Names"), "full")
     add_cache_options(result)
     return result

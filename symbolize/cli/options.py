@@ -55,17 +55,22 @@ def add_list(group: argparse._ActionsContainer, *flags: str, help: str, **more: 
     group.add_argument(*flags, action="append", default=[], help=help, **more)
 
 
-def add_naming_options(parser: Parser) -> None:
-    """Add the options for names."""
-    group = parser.group("Names")
+def add_demangle(group: argparse._ActionsContainer, default: str = "default") -> None:
+    """The option for how much of names is shown."""
     group.add_argument(
         "--demangle",
         metavar="MODE",
         choices=("default", "templates", "full", "none"),
-        default="default",
+        default=default,
         help="how much of C++, Rust and D names to show:\ndefault drops parameters and template arguments, templates "
-        "keeps template arguments, full keeps all, none leaves names as linked",
+        f"keeps template arguments, full keeps all, none leaves names as linked (default: {default})",
     )
+
+
+def add_naming_options(parser: Parser) -> None:
+    """Add the options for names."""
+    group = parser.group("Names")
+    add_demangle(group)
     group.add_argument(
         "--nearest-line",
         action="store_true",

@@ -19,6 +19,7 @@ from symbolize.cli.options import (
     EXIT_DONE,
     EXIT_FAILED,
     add_cache_options,
+    add_demangle,
     add_list,
     at_least_one,
     byte_size,
@@ -196,12 +197,7 @@ def serve_parser() -> Parser:
     result.conclusions.append(take_stores)
     add_file_options(result.group("Binaries"))
     add_server_options(result.group("Server"))
-    result.group("Names").add_argument(
-        "--demangle",
-        choices=("default", "templates", "full", "none"),
-        default="full",
-        help="how C++ and Rust names are shown (default: full)",
-    )
+    add_demangle(result.group("Names"), "full")
     add_cache_options(result)
     return result
 
