@@ -252,7 +252,7 @@ class Run:
     def outcomes(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
         """Run `tasks`; see `Engine.run`."""
         fresh = iter(tasks)
-        is_last = False
+        is_last = is_whole = False
         try:
             while True:
                 while not is_last and len(self.busy) + len(self.ended) < 2 * self.engine.workers:
@@ -276,11 +276,12 @@ class Run:
                 if self.ended:
                     yield self.ended.popleft()
                 elif is_last and not self.busy:
+                    is_whole = True
                     return
                 else:
                     self.wait()
         finally:
-            self.stop()
+            self.stop(is_whole)
 
     def free_worker(self, affinity: str) -> str:
         """A worker that may have one more task, empty if there is none.
@@ -424,11 +425,11 @@ class Run:
         if note.reply is None and self.engine._addresses.get(note.worker):
             self.engine._asked_there(note.worker, kill_process, note.process, nanny=True, on_error="ignore")
 
-    def stop(self) -> None:
-        """Cancel the tasks that are still on the cluster, and remove the notes of this run."""
+    def stop(self, is_whole: bool) -> None:
+        """Cancel the tasks that are still on the cluster, and remove the notes of this run; soon if it is not whole."""
         flights = [flight for flight in self.busy.values() if not flight.future.done()]
         self.busy.clear()
-        with self.engine.hurrying(bool(flights)), contextlib.suppress(Exception):
+        with self.engine.hurrying(not is_whole), contextlib.suppress(Exception):
             if flights:
                 self.engine._asked(self.client.cancel, [flight.future for flight in flights], force=True)
                 notes = self.engine._asked(self.client.get_metadata, [self.name], {})

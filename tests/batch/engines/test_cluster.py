@@ -279,7 +279,7 @@ def test_what_a_run_leaves_on_a_cluster(dask_engine: Any) -> None:
         run.send(Task(name, batch_tasks.double, 1), b"", name, name, "a", 0)
     client.notes["running"] = ("running", 1, "b", 77, None)
     client.notes["answered"] = ("answered", 1, "a", 76, (pickle.dumps(5), None, "", 0.1))
-    run.stop()
+    run.stop(is_whole=False)
     assert (client.cancelled, client.killed, client.notes, run.busy) == (3, [(77, ["b"])], None, {})
 
 
