@@ -328,7 +328,7 @@ class Server:
             except (OSError, MemoryError) as error:
                 self.metrics.module("failed")
                 logging.getLogger("uvicorn.error").error("%s: %s", build_id, error)
-                return Found(problem="the server has no room to read the files of this build")
+                return Found(problem="the server cannot open the files of this build")
         else:
             self.metrics.module("failed")
             return Found(problem="the binary changes all the time, or too many others are asked for")

@@ -32,7 +32,7 @@ class Outgoing:
             self._refuse()
 
     def response(self, body: bytes, media_type: str, headers: Mapping[str, str] | None = None) -> Response:
-        """An answer. Raises HTTPException if there is no room for it."""
+        """An answer. Raises HTTPException if it and those that wait are too large."""
         if self._size + len(body) > self._space:
             self._refuse()
         return InPieces(self, body, media_type=media_type, headers=headers)

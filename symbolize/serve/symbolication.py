@@ -174,7 +174,7 @@ def as_json(value: Any) -> bytes:
 
 
 class FunctionFields:
-    """The `function` fields of frames, by linkage name; those that were asked for are kept while there is room."""
+    """The `function` fields of frames, by linkage name; those that were asked for are kept, up to `MAX_KEPT`."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[Mode, bytes], bytes] = {}

@@ -12,7 +12,7 @@ from symbolize.dwarf.constants import FUNCTION, NOWHERE, TAIL_CALL
 from symbolize.symbols.calls import UnitCalls
 
 MAX_NAMESAKES: Final = 256
-"""Symbols and functions of one name, and functions that begin at one vaddr, that are told apart."""
+"""Symbols and functions of one name, and functions that begin at one vaddr, that are distinguished."""
 
 
 class CallIndex:

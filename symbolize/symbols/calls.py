@@ -25,7 +25,7 @@ DISTANCES = (0, 1, 4)
 GroupsOf = Callable[[Function], Sequence[int]]
 """Gives the numbers of the shared code that a function may be one of."""
 MAX_GROUPS = 64
-"""Shared code in which one name is looked for; so many local functions of one name are not told apart."""
+"""Shared code in which one name is looked for; so many local functions of one name are not distinguished."""
 TWINS_PER_FUNCTION = 16
 MORE_TWINS = 1 << 16
 """Pairs of functions with the same code and calls: so many for each function, and in addition."""

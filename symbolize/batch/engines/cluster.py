@@ -426,7 +426,8 @@ class Run:
             self.engine._asked_there(note.worker, kill_process, note.process, nanny=True, on_error="ignore")
 
     def stop(self, is_whole: bool) -> None:
-        """Cancel the tasks that are still on the cluster, and remove the notes of this run; soon if it is not whole."""
+        """Cancel the tasks that are still on the cluster, and remove the notes of this run. An interrupted run, which
+        is not whole, does not wait for a scheduler that does not answer."""
         flights = [flight for flight in self.busy.values() if not flight.future.done()]
         self.busy.clear()
         with self.engine.hurrying(not is_whole), contextlib.suppress(Exception):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.engines.engine import Engine, Failure, Limits, Task
+from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
 from symbolize.core.errors import SymbolizeError, UsageError
 from tests.support import batch_tasks
 from tests.support.batch_runs import wait_until
@@ -281,6 +281,23 @@ def test_what_a_run_leaves_on_a_cluster(dask_engine: Any) -> None:
     client.notes["answered"] = ("answered", 1, "a", 76, (pickle.dumps(5), None, "", 0.1))
     run.stop(is_whole=False)
     assert (client.cancelled, client.killed, client.notes, run.busy) == (3, [(77, ["b"])], None, {})
+
+
+def test_a_run_that_is_interrupted_between_tasks(dask_engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends without an answer of the scheduler, although nothing is on the cluster any more."""
+    from symbolize.batch.engines import cluster
+
+    answers = threading.Event()
+    monkeypatch.setattr(cluster, "GOODBYE", 0.01)
+    monkeypatch.setattr(dask_engine._client, "set_metadata", lambda *_: answers.wait())
+    run = cluster.Run(dask_engine, Limits())
+    run.ended.append(Outcome(Task("done", batch_tasks.double, 1), 2, None, "", 1, 0.0))
+    outcomes = run.outcomes([])
+    assert next(outcomes).value == 2
+    began = time.monotonic()
+    outcomes.close()
+    answers.set()
+    assert time.monotonic() - began < cluster.SILENCE / 2
 
 
 def run_for_good(engine: Engine) -> None:
