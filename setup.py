@@ -40,7 +40,7 @@ class BuildCore(build_ext):
                 self.copy_file(Shadow.__file__, Path(self.build_lib, "symbolize", "core", "cython_shadow.py"))
             self.warn(
                 f"the compiled core could not be built ({error}); symbolize is installed without it and will be "
-                "about a hundred times slower. Install a C compiler and the Python headers and install again."
+                "about ten times slower. Install a C compiler and the Python headers and install again."
             )
 
 

@@ -31,8 +31,8 @@ def uncompiled() -> str | None:
     """Say that the compiled modules are missing and what that costs, or return None when they are there."""
     if COMPILED:
         return None
-    what = "running without the compiled core, about a hundred times slower"
-    return f"{what}; install a C compiler and reinstall symbolize"
+    what = "running without the compiled core, about ten times slower"
+    return f"{what}; install a C compiler and build symbolize again"
 
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
