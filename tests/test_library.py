@@ -287,7 +287,7 @@ def test_a_missing_extra(method: str, module: str, monkeypatch: pytest.MonkeyPat
         return imported(name, *arguments, **named)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=rf"Profile\.{method} needs {module}: install symbolize\["):
+    with pytest.raises(ImportError, match=rf"Profile\.{method} needs {module}: pip install {module}$"):
         getattr(Profile(), method)()
 
 

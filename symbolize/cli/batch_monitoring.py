@@ -61,7 +61,7 @@ class BatchMonitor(Closeable):
                     from symbolize.batch.monitoring.metrics_export import MetricsFile, MetricsServer
                 except ImportError:
                     option = "--metrics-port" if options.metrics_file is None else "--metrics-file"
-                    needed = "the package prometheus-client: pip install 'symbolize[metrics]'"
+                    needed = "the package prometheus-client: pip install prometheus-client"
                     raise UsageError(f"{option} needs {needed}") from None
 
                 metrics = Metrics(version)

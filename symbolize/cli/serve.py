@@ -75,7 +75,8 @@ def serve(options: argparse.Namespace, token: str, shared: str) -> int:
         from symbolize.serve.worker import Settings, check_settings
         from symbolize.symbols import DEFAULT_LIMIT
     except ImportError as error:
-        raise UsageError(f"serve needs {error.name}, which is not installed: pip install 'symbolize[serve]'") from error
+        packages = "starlette uvicorn httptools prometheus-client"
+        raise UsageError(f"serve needs {error.name}, which is not installed: pip install {packages}") from error
     cache = None if options.no_cache else open_cache(options)
     settings = Settings(
         binaries=options.binaries,

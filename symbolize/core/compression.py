@@ -118,7 +118,7 @@ def _needed(module: str, name: str, source: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        how = ": pip install 'symbolize[lz4]'" if package == "lz4" else ""
+        how = ": pip install lz4" if package == "lz4" else ""
         raise MissingCodec(source, f"is {name} compressed, which needs the Python package {package}{how}") from None
 
 

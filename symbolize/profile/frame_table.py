@@ -96,7 +96,7 @@ def to_arrow(profile: "Profile") -> Any:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise ImportError("Profile.to_arrow needs pyarrow: install symbolize[arrow]") from error
+        raise ImportError("Profile.to_arrow needs pyarrow: pip install pyarrow") from error
     columns = {}
     for name, column in frame_columns(profile).items():
         if isinstance(column, Categories):
@@ -112,7 +112,7 @@ def to_pandas(profile: "Profile") -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("Profile.to_pandas needs pandas: install symbolize[pandas]") from error
+        raise ImportError("Profile.to_pandas needs pandas: pip install pandas") from error
     columns = {}
     for name, column in frame_columns(profile).items():
         if isinstance(column, Categories):

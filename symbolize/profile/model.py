@@ -306,7 +306,7 @@ class Profile:
     def to_arrow(self) -> "pyarrow.Table":
         """A pyarrow.Table with a row for each frame of each sample; for the columns see `to_pandas`.
 
-        Texts are dictionary arrays, null where unknown. Raises ImportError without pyarrow (`symbolize[arrow]`).
+        Texts are dictionary arrays, null where unknown. Raises ImportError without pyarrow.
         """
         return to_arrow(self)
 
@@ -315,8 +315,7 @@ class Profile:
 
         Columns: `sample`, the row of the sample; `depth`, 0 for the leaf; `function`, `file` and `mapping` (categories,
         missing where unknown); `line` and `column` (0: unknown); `is_inlined`; `address`; and the values of the sample,
-        each called "type/unit", which recur in all of its rows. Labels are left out. Raises ImportError without pandas
-        (`symbolize[pandas]`).
+        each called "type/unit", which recur in all of its rows. Labels are left out. Raises ImportError without pandas.
         """
         return to_pandas(self)
 

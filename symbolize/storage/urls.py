@@ -14,7 +14,6 @@ URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 CREDENTIALS: Final = re.compile(r"(?<=://)[^/?#\s]*@")
 QUERY: Final = re.compile(r"(https?://[^?\s]*)\?\S*")
 
-EXTRA: Final = "pip install 'symbolize[cloud]'"
 BLOCK: Final = 8 << 20
 """Bytes in a request while a file is read."""
 
@@ -28,6 +27,9 @@ STORES: Final = frozenset(["s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "mem
 
 ALIASES: Final = {"s3a": "s3", "gcs": "gs", "az": "abfs", "abfss": "abfs"}
 """Schemes that name the same stores as another."""
+
+LIBRARIES: Final = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs"}
+"""The package of a store's library, which fsspec imports."""
 
 PAGED: Final = frozenset(["s3", "s3a"])
 """Schemes whose folders are listed page by page, so that they may be of any length."""
@@ -113,16 +115,19 @@ def system_of(url: str) -> Any:
     """The class of the file system of a URL. Raises InputError if there is none, UsageError if its library is
     missing."""
     scheme = scheme_of(url)
+    library = LIBRARIES.get(ALIASES.get(scheme, scheme), "")
     try:
         import fsspec
     except ImportError as error:
-        raise UsageError(f"{shown(url)}: URLs need fsspec: {EXTRA}") from error
+        install = f"pip install fsspec {library}".rstrip()
+        raise UsageError(f"{shown(url)}: URLs need fsspec: {install}") from error
     try:
         return fsspec.get_filesystem_class(scheme)
     except ValueError as error:
         raise InputError(shown(url), f"is of a kind that is not known: {scheme}://") from error
     except ImportError as error:
-        raise UsageError(f"{shown(url)}: {scheme}:// needs a library that is not installed: {EXTRA}") from error
+        install = f"pip install {library}" if library else str(error)
+        raise UsageError(f"{shown(url)}: {scheme}:// needs a library that is not installed: {install}") from error
 
 
 def files_at(url: str) -> Files:

@@ -91,7 +91,7 @@ def available(output: Output) -> Output:
 def check_parquet() -> None:
     """Raise UsageError if what writes Parquet is not installed."""
     if find_spec("pyarrow") is None:
-        raise UsageError("Parquet needs pyarrow: pip install 'symbolize[arrow]'")
+        raise UsageError("Parquet needs pyarrow: pip install pyarrow")
 
 
 def written(output: Output, profile: "Profile", view: View) -> "Profile":

@@ -254,7 +254,7 @@ def test_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
         assert text in capsys.readouterr().err
     monkeypatch.setattr(sys.modules["symbolize.write.outputs"], "find_spec", lambda name: None)
     assert main([*arguments, str(tmp_path / "other")]) == 2
-    assert "Parquet needs pyarrow: pip install 'symbolize[arrow]'" in capsys.readouterr().err
+    assert "Parquet needs pyarrow: pip install pyarrow" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

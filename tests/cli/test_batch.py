@@ -315,7 +315,7 @@ def test_missing_library_of_a_url(
     monkeypatch.setitem(sys.modules, "fsspec", None)
     options = ["--out", "out", "--cache", "cache", option, "s3://bucket/x"]
     assert main(["batch", "in", *options]) == 2
-    assert capsys.readouterr().err == "symbolize: s3://bucket/x: URLs need fsspec: pip install 'symbolize[cloud]'\n"
+    assert capsys.readouterr().err == "symbolize: s3://bucket/x: URLs need fsspec: pip install fsspec s3fs\n"
     assert not Path("out").exists()
 
 

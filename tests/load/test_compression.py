@@ -150,7 +150,7 @@ def test_zstd_stream_without_size() -> None:
 
 @pytest.mark.parametrize(
     ("module", "name", "package"),
-    [("zstandard", "zstd", "zstandard"), ("lz4.frame", "lz4", "lz4: pip install 'symbolize[lz4]'")],
+    [("zstandard", "zstd", "zstandard"), ("lz4.frame", "lz4", "lz4: pip install lz4")],
 )
 def test_a_missing_library_is_named(module: str, name: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its library a codec says what to install."""

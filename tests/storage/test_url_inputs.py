@@ -205,17 +205,23 @@ def test_load_from_store(bucket: Bucket) -> None:
 def test_missing_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the libraries for URLs the error says how to get them."""
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(UsageError, match=r"URLs need fsspec: pip install 'symbolize\[cloud\]'"):
-        found("s3://bucket/x")
+    for url, packages in (
+        ("s3a://bucket/x", "fsspec s3fs"),
+        ("gs://bucket/x", "fsspec gcsfs"),
+        ("sftp://host/x", "fsspec"),
+    ):
+        with pytest.raises(UsageError, match=f": URLs need fsspec: pip install {packages}$"):
+            found(url)
 
 
 def test_missing_library_of_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """So it does when only the one for the kind of URL is missing."""
     pytest.importorskip("fsspec")
-    monkeypatch.setitem(sys.modules, "s3fs", None)
-    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, "s3", raising=False)
-    with pytest.raises(UsageError, match=r"s3:// needs a library that is not installed: pip install"):
-        found("s3://bucket/x")
+    for scheme, module, how in (("s3", "s3fs", "pip install s3fs$"), ("sftp", "paramiko", ".*paramiko")):
+        monkeypatch.setitem(sys.modules, module, None)
+        monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, scheme, raising=False)
+        with pytest.raises(UsageError, match=f"{scheme}:// needs a library that is not installed: {how}"):
+            found(f"{scheme}://bucket/x")
 
 
 @pytest.mark.parametrize(

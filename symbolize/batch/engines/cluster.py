@@ -123,7 +123,7 @@ class DaskEngine(Closeable):
             from distributed.comm.addressing import parse_address, parse_host_port
             from distributed.comm.registry import get_backend
         except ImportError:
-            raise UsageError("a dask cluster needs the package distributed: pip install 'symbolize[dask]'") from None
+            raise UsageError("a dask cluster needs the package distributed: pip install distributed") from None
         # It logs tracebacks of a lost connection, which the message at the end of the run reports.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self.address = address
