@@ -3,7 +3,7 @@
 python benchmarks/run.py [--quick] [--write docs/benchmarks.md] [--only PART...] [--binaries NAME...]
                          [--file NAME=BINARY[,DEBUG]] [--peers-python PYTHON]
 
-The Python of --peers-python has the PyPI package `symbolic`: python3 -m venv DIR && DIR/bin/pip install symbolic.
+The Python of --peers-python has the PyPI package `symbolic`: `python3 -m venv DIR && DIR/bin/pip install symbolic`.
 What is missing (a peer, a binary, a command of symbolize) is left out and the page says so.
 """
 
