@@ -69,7 +69,6 @@ def run_batch(arguments: Sequence[str]) -> int:
         monitor = held.enter_context(BatchMonitor(options, __version__))
         held.enter_context(calling_on_hangup(monitor.reopen_log if options.log_json else None))
         engine = held.enter_context(open_engine(options))
-        stop.on_check = engine.on_check = monitor.pulse.beat
         batch = held.enter_context(Batch(plan, engine, manifest, monitor.observer, stop.is_set))
         news = News(manifest)
         try:

@@ -9,9 +9,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
-from symbolize.batch.monitoring.heartbeat import Heartbeat, Pulse
 from symbolize.batch.monitoring.logs import JsonLog
-from symbolize.batch.monitoring.mail import mail
 from symbolize.batch.monitoring.observers import Observer, ObserverGroup
 from symbolize.batch.monitoring.summary import Summary, Tally, write_quarantine
 from symbolize.cli.batch_progress import BatchProgress
@@ -37,7 +35,7 @@ FILES: Final = ("log_json", "metrics_file", "report_file")
 
 
 class BatchMonitor(Closeable):
-    """Monitors a batch through its `observer`, and through `pulse`, which its driver beats.
+    """Monitors a batch through its `observer`.
 
     Raises OutputError or UsageError if the log or the metrics cannot be written or served.
     """
@@ -45,7 +43,6 @@ class BatchMonitor(Closeable):
     def __init__(self, options: argparse.Namespace, version: str = "") -> None:
         self._options = options
         self._tally = Tally()
-        self.pulse = Pulse()
         check_names(options)
         with ExitStack() as held:
             progress = held.enter_context(BatchProgress(options.quiet))
@@ -69,14 +66,12 @@ class BatchMonitor(Closeable):
                 if options.metrics_file is not None:
                     held.enter_context(MetricsFile(metrics, options.metrics_file, progress.warn))
                 if options.metrics_port is not None:
-                    given = options.metrics_port, options.metrics_address, self.pulse
-                    server = held.enter_context(MetricsServer(metrics, *given))
+                    server = MetricsServer(metrics, options.metrics_port, options.metrics_address)
+                    held.enter_context(server)
                     if not options.metrics_port and not options.quiet:
                         print_error(f"symbolize: metrics at {server.url}")
                 held.enter_context(metrics)  # closed before the file is written a last time
             self.observer = ObserverGroup(observers)
-            observer = held.enter_context(Heartbeat(self.observer.stalled, options.heartbeat))
-            self.observer.observers.append(observer)
             self._open = held.pop_all()
 
     def reopen_log(self) -> None:
@@ -103,15 +98,10 @@ class BatchMonitor(Closeable):
         with Summary(manifest, self._tally, OPTION_HINTS, "--again", later) as summary:
             if options.report == "json":
                 self._write(summary.json_pieces(), options.report_file or STANDARD_OUTPUT)
-            elif options.report == "mail":
-                summary.read()
-                self._write([mail(summary, quarantine)], options.report_file or STANDARD_OUTPUT)
             else:
                 summary.read()
                 if options.report_file is not None:
                     self._write([summary.text(quarantine)], options.report_file)
-            if summary.outputs:
-                summary.news.note_coverage(summary.percents.mean)
             if not options.quiet and (options.report != "text" or options.report_file is None):
                 print_error(summary.text(quarantine, width_of(sys.stderr)).removesuffix("\n"))
             return summary.percents.mean

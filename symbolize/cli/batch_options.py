@@ -198,14 +198,14 @@ def add_report_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--report",
         metavar="FORM",
-        choices=("text", "json", "mail"),
+        choices=("text", "json"),
         default="text",
-        help="format of the report at the end: text, json,\nor mail: at most 40 lines of 78 columns",
+        help="format of the report at the end: text or json (default: text)",
     )
     group.add_argument(
         "--report-file",
         metavar="FILE",
-        help="write the report to this file\n(default: text to standard error, others to standard output)",
+        help="write the report to this file\n(default: text to standard error, json to standard output)",
     )
     group.add_argument("--metrics-file", metavar="FILE", help="write Prometheus metrics to this file every 5 seconds")
     group.add_argument(
@@ -216,13 +216,6 @@ def add_report_options(group: argparse._ArgumentGroup) -> None:
         metavar="ADDRESS",
         default="127.0.0.1",
         help="address of the metrics server (default: 127.0.0.1)",
-    )
-    group.add_argument(
-        "--heartbeat",
-        metavar="SECONDS",
-        type=positive,
-        default=60.0,
-        help="report when nothing has finished for so long (default: 60)",
     )
     group.add_argument(
         "--log-json",

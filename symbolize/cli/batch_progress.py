@@ -79,12 +79,6 @@ class BatchProgress(Observer):
         """Show it."""
         self._write(f"{printable(where)}: {one_line(text)}")
 
-    def stalled(self, stage: str, seconds: float, done: int, total: int) -> None:
-        """Show it."""
-        if not self._quiet:
-            units = UNITS.get(stage, "")
-            self._write(f"{stage}: nothing finished for {duration(seconds)}, {done} of {total} {units} done")
-
     def entered(self, stage: str, total: int) -> None:
         """Begin the bar of a pass."""
         self._stage, self._total, self._done = stage, total, 0

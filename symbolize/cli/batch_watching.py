@@ -19,8 +19,6 @@ RETRY_EVERY = 60.0
 """Seconds after which inputs are retried while watching."""
 LOOK_AFTER_EVERY = 86400.0
 """Seconds after which the state is looked after while watching."""
-WAIT = 10.0
-"""Seconds between two signs of life while nothing is to be done."""
 PATIENCE = 1.5
 """Seconds that running tasks have to end after the first signal while watching."""
 
@@ -28,27 +26,22 @@ PATIENCE = 1.5
 class Stop:
     """Whether a batch is to stop. While watching, the first signal asks for it: tasks that run have PATIENCE to end,
     and are stopped by KeyboardInterrupt then. Without `is_watching`, and at the second signal, that is raised at once.
-    `on_check` is called whenever the driver asks.
     """
 
     def __init__(self, is_watching: bool) -> None:
         self._is_watching = is_watching
         self._event = threading.Event()
-        self.on_check: Callable[[], object] = lambda: None
         self._timer = threading.Timer(PATIENCE, self._hurry)
         self._timer.daemon = True
         self._is_over = self.is_out_of_patience = False
 
     def is_set(self) -> bool:
         """Whether the batch is to stop."""
-        self.on_check()
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:
         """Wait so long, or until the batch is to stop."""
-        end = time.monotonic() + seconds
-        while not self.is_set() and (rest := end - time.monotonic()) > 0:
-            self._event.wait(min(rest, WAIT))
+        self._event.wait(seconds)
 
     def handle(self, number: int, _: object) -> None:
         """Handle a signal."""

@@ -30,7 +30,6 @@ def options(**more: Any) -> argparse.Namespace:
         "quiet": False,
         "retry_missing": False,
         "watch": [],
-        "heartbeat": 60.0,
         "log_json": None,
         "metrics_file": None,
         "metrics_port": None,

@@ -1,4 +1,4 @@
-"""A batch that watches, as a process: binaries that come later, signals, and signs of life."""
+"""A batch that watches, as a process: binaries that come later, and signals."""
 
 import json
 import os
@@ -56,14 +56,13 @@ def test_binaries_that_come_later(tmp_path: Path) -> None:
 
 
 def test_a_task_that_hangs(tmp_path: Path) -> None:
-    """SIGTERM ends a batch that watches soon though a task hangs; that nothing finishes is reported before."""
+    """SIGTERM ends a batch that watches soon though a task hangs."""
     copies(SPECTRA, tmp_path / "in", ["a.pb.gz"])
     saboteur = Saboteur([], [tmp_path / "in" / "a.pb.gz"])
     saboteur.start()
     try:
-        with watching("--heartbeat", "0.3", "--log-json", "log", "-q") as (_, code):
+        with watching("-q") as (_, code):
             wait_until(lambda: saboteur.held)
-            wait_until(lambda: '"stalled"' in (tmp_path / "log").read_text())
             began = time.monotonic()
         assert time.monotonic() - began < SOON
     finally:

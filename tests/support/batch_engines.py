@@ -24,7 +24,6 @@ class DirectEngine:
     the others by function, `limits` those of each run."""
 
     workers = 1
-    on_check: Callable[[], object] = staticmethod(lambda: None)
 
     def __init__(self, fails: Fails = never) -> None:
         self.fails = fails

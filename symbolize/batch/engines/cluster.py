@@ -16,7 +16,7 @@ import signal
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -28,7 +28,6 @@ from symbolize.batch.engines.engine import (
     Outcome,
     Reply,
     Task,
-    nothing,
     one_line,
     outcome_of,
     packed,
@@ -134,7 +133,6 @@ class DaskEngine(Closeable):
         self._is_lost = False
         self._patience = SILENCE
         self._mute: dict[str, float] = {}
-        self.on_check: Callable[[], object] = nothing
         try:  # a client with a bad address blocks when the process ends
             scheme, location = parse_address(address)
             get_backend(scheme)
@@ -324,7 +322,6 @@ class Run:
 
     def wait(self) -> None:
         """Wait for tasks to end, and check the running ones from time to time."""
-        self.engine.on_check()
         rest = self.checked + CHECK_INTERVAL - time.monotonic()
         if rest <= 0:
             self.check()

@@ -85,9 +85,6 @@ class Outcome(NamedTuple):
 class Engine(Protocol):
     """Runs tasks. A context manager: leaving it, by an exception too, stops the workers at once."""
 
-    on_check: Callable[[], object]
-    """Called about once a second while tasks run."""
-
     @property
     def workers(self) -> int:
         """Tasks that run at a time; of a cluster, the number at the time of asking."""
@@ -122,10 +119,6 @@ def one_line(error: BaseException) -> str:
         return str(error)
     text = " ".join(str(error).split())
     return printable(f"{type(error).__name__}: {text}" if text else type(error).__name__)
-
-
-def nothing() -> None:
-    """What engines call about once a second unless told otherwise."""
 
 
 def packed(task: Task) -> bytes:

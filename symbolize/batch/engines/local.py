@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from importlib.util import find_spec
@@ -19,7 +19,6 @@ from symbolize.batch.engines.engine import (
     Outcome,
     Reply,
     Task,
-    nothing,
     one_line,
     outcome_of,
     packed,
@@ -71,7 +70,6 @@ class LocalEngine(Closeable):
         self._lanes: list[Lane] = []
         self._failed_starts = 0
         self._closed = False
-        self.on_check: Callable[[], object] = nothing
 
     def close(self) -> None:
         """Stop all workers at once."""
@@ -113,7 +111,7 @@ class LocalEngine(Closeable):
                     continue
                 if not busy:
                     return
-                for future in ended(events, busy, self.on_check):
+                for future in ended(events, busy):
                     lane = busy.pop(future)
                     attempt, end = lane.end(limits)
                     if end is None:
@@ -229,14 +227,10 @@ def begin_worker() -> None:
     limit_threads(WORKER_THREADS)
 
 
-def ended(
-    events: "SimpleQueue[Future[Any]]", busy: dict[Future[Any], Lane], on_check: Callable[[], object] = nothing
-) -> list[Future[Any]]:
-    """The futures of `busy` that are done, at least one, or whose worker died unnoticed by pebble; `on_check` is called
-    after each CHECK_INTERVAL."""
+def ended(events: "SimpleQueue[Future[Any]]", busy: dict[Future[Any], Lane]) -> list[Future[Any]]:
+    """The futures of `busy` that are done, at least one, or whose worker died unnoticed by pebble."""
     suspects: list[Future[Any]] = []
     while True:
-        on_check()
         try:
             future = events.get(timeout=CHECK_INTERVAL)
         except Empty:

@@ -31,7 +31,7 @@ class JsonLog(Observer):
     """Writes one object a line for each event: appends to the file `name`, or writes to standard output for `-`.
 
     Every object has `time` (RFC 3339, UTC) and `event`: "began", "problem", "pass", "input", "fetch", "binary",
-    "stalled" or "ended". Lines are ASCII and are written before the batch continues. Lines that cannot be written
+    or "ended". Lines are ASCII and are written before the batch continues. Lines that cannot be written
     are lost, with a warning at the first one and their number at the end. Raises OutputError if the file cannot be
     opened.
     """
@@ -67,10 +67,6 @@ class JsonLog(Observer):
     def problem(self, where: str, text: str) -> None:
         """The event "problem"."""
         self._write("problem", {"where": where, "text": text})
-
-    def stalled(self, stage: str, seconds: float, done: int, total: int) -> None:
-        """The event "stalled"."""
-        self._write("stalled", {"pass": stage, "seconds": round(seconds, 3), "finished": done, "total": total})
 
     def reopen(self) -> None:
         """Continue in a new file of the same name, after the old one was renamed. May be called at any moment, by the

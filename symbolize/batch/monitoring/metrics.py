@@ -45,7 +45,6 @@ METRICS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
     ("start_time_seconds", "gauge", "When the batch began, in Unix time.", ()),
     ("last_progress_time_seconds", "gauge", "When something was finished last, in Unix time.", ()),
     ("last_look_time_seconds", "gauge", "When all inputs were listed last, at first when the batch began.", ()),
-    ("stalled", "gauge", "1 if nothing has finished for a while though a pass runs, else 0.", ()),
     ("coverage_percent", "gauge", "Mean percentage of the value of a profile that has names, of those written.", ()),
     ("pass", "gauge", "1 for the pass that the batch is in, 0 for the others.", ("pass",)),
     ("pass_tasks", "gauge", "Inputs or binaries of a pass.", ("pass",)),
@@ -154,14 +153,12 @@ class Metrics(Observer, Collector):
 
     def _task_done(self) -> None:
         self._set("last_progress_time_seconds", self._clock())
-        self._set("stalled", 0)
         self._add("pass_tasks_finished", 1, self._stage)
 
     def close(self) -> None:
         """The batch is over."""
         with self._lock:
             self._set("up", 0)
-            self._set("stalled", 0)
             for stage in PASSES:
                 self._set("pass", 0, stage)
 
@@ -190,14 +187,8 @@ class Metrics(Observer, Collector):
     def rested(self) -> None:
         """There is no pass."""
         with self._lock:
-            self._set("stalled", 0)
             for stage in PASSES:
                 self._set("pass", 0, stage)
-
-    def stalled(self, stage: str, seconds: float, done: int, total: int) -> None:
-        """Note it."""
-        with self._lock:
-            self._set("stalled", 1)
 
     def entered(self, stage: str, total: int) -> None:
         """Note the pass."""

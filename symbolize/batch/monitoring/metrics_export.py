@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterable
 from contextlib import suppress
 from socketserver import TCPServer, ThreadingMixIn
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import make_wsgi_app
 
-from symbolize.batch.monitoring.heartbeat import Pulse
 from symbolize.batch.monitoring.metrics import Metrics
 from symbolize.batch.monitoring.observers import Observer, Warn
 from symbolize.core.errors import OutputError, UsageError
 from symbolize.core.files import os_error_text
 from symbolize.write.files import output_file
 
-if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIEnvironment
-
-HEALTH: Final = "/healthz"
 LOOPBACK: Final = "127.0.0.1"
 INTERVAL: Final = 5.0
 """Seconds between two versions of the file."""
@@ -75,26 +69,14 @@ class MetricsFile(Observer):
 
 
 class MetricsServer(Observer):
-    """Serves the metrics at every path of `url` but /healthz, which answers 503 if the driver hangs, as `pulse` says.
-    Port 0 takes any free one. Raises UsageError if it cannot listen."""
+    """Serves the metrics at `url`. Port 0 takes any free one. Raises UsageError if it cannot listen."""
 
-    def __init__(self, metrics: Metrics, port: int, address: str = LOOPBACK, pulse: Pulse | None = None) -> None:
+    def __init__(self, metrics: Metrics, port: int, address: str = LOOPBACK) -> None:
         try:
             self._server = _Server(address, port)
         except (OSError, OverflowError, UnicodeError) as error:
             raise UsageError(f"{address} port {port}: cannot listen there: {os_error_text(error)}") from error
-        show_metrics = make_wsgi_app(metrics.registry)
-
-        def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            if environ["PATH_INFO"] != HEALTH:
-                shown: Iterable[bytes] = show_metrics(environ, start_response)
-                return shown
-            hangs = pulse is not None and pulse.hangs
-            status = "503 Service Unavailable" if hangs else "200 OK"
-            start_response(status, [("Content-Type", "text/plain; charset=utf-8")])
-            return [b"the batch hangs\n" if hangs else b"ok\n"]
-
-        self._server.set_app(answer)
+        self._server.set_app(make_wsgi_app(metrics.registry))
         self.port = self._server.server_port
         self.url = f"http://{f'[{address}]' if ':' in address else address}:{self.port}/metrics"
         threading.Thread(target=self._server.serve_forever, args=(0.1,), name="metrics-server", daemon=True).start()

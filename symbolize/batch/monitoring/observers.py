@@ -41,9 +41,6 @@ class Observer(Closeable):
     def rested(self) -> None:
         """All passes are over; a batch that watches for inputs goes on."""
 
-    def stalled(self, stage: str, seconds: float, done: int, total: int) -> None:
-        """Nothing has finished for so many seconds in a pass, of which so much is done. Another thread calls this."""
-
     def entered(self, stage: str, total: int) -> None:
         """A pass began: "scan", "fetch", "decode" or "rewrite", over so many inputs, builds or binaries."""
 
@@ -92,7 +89,6 @@ class ObserverGroup(Observer):
     problem = _forwarded("problem")
     listed = _forwarded("listed")
     rested = _forwarded("rested")
-    stalled = _forwarded("stalled")
     entered = _forwarded("entered")
     handled = _forwarded("handled")
     fetched = _forwarded("fetched")

@@ -256,24 +256,20 @@ class Summary(Closeable):
 
     def _binaries_without_names(self, width: int) -> Iterator[str]:
         """The binaries that miss most, and what to do about all."""
-        heaviest = self.heaviest(HEAVIEST)
+        heaviest = list(islice((sums for sums in self.binaries.rows() if sums.misses), HEAVIEST))
         if heaviest:
             head = f"{'heaviest binaries without names':<{NAME_WIDTH}}"
             yield f"{head} {'build id':<12} {'profiles':>8} {'missing':>8}"
         for sums in heaviest:
             yield from self._missing(sums, width)
-        advice, later = self.advice()
+        advice, later = self._advice()
         for text in [*(f"warning: {text}" for text in advice.first), *later]:
             yield from wrapped(text, width, INDENT, "")
         yield from advice.lines(Style(), width)
         if heaviest:
             yield ""
 
-    def heaviest(self, limit: int) -> list[BinarySums]:
-        """The binaries that miss most names, at most `limit`."""
-        return list(islice((sums for sums in self.binaries.rows() if sums.misses), limit))
-
-    def advice(self) -> tuple[Advice, list[str]]:
+    def _advice(self) -> tuple[Advice, list[str]]:
         """What to do about all binaries without names, and sentences on what other runs could do."""
         advice, searched = Advice(self._hints, ("binary", "binaries")), False
         for sums in self.binaries.rows():

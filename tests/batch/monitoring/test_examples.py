@@ -56,7 +56,8 @@ def test_alerts() -> None:
         named |= check(alert["expr"])
         assert alert["annotations"]["summary"]
         assert alert["labels"]["severity"] in ("page", "ticket")
-    assert {f"{PREFIX}{name}" for name in ("stalled", "last_look_time_seconds", "coverage_percent")} <= named
+    needed = ("last_progress_time_seconds", "last_look_time_seconds", "coverage_percent")
+    assert {PREFIX + name for name in needed} <= named
 
 
 def test_dashboard() -> None:

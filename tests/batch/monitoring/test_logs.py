@@ -221,3 +221,29 @@ def test_standard_output() -> None:
             "standard output: 2 lines of the log could not be written",
         ]
     assert broken.returncode == 0
+
+
+def test_a_log_that_is_renamed(tmp_path: Path) -> None:
+    """What follows goes to a new file; where there can be none, to the old one."""
+    path, old = tmp_path / "folder" / "log", tmp_path / "log.1"
+    path.parent.mkdir()
+    said: list[str] = []
+    with JsonLog(str(path), said.append) as log:
+        log.problem("one", "")
+        path.rename(old)
+        log.problem("two", "")
+        log.reopen()
+        log.problem("three", "")
+        path.rename(tmp_path / "log.2")
+        path.parent.rmdir()
+        log.reopen()
+        log.problem("four", "")
+        assert not os.get_inheritable(log._file)
+    log.reopen()  # it is closed, and stays so
+
+    def places(file: Path) -> list[str]:
+        return [json.loads(line).get("where", "") for line in file.read_text().splitlines()]
+
+    assert places(old) == ["one", "two"]
+    assert places(tmp_path / "log.2") == ["three", "four", ""]
+    assert len(said) == 1 and "cannot be opened again" in said[0]

@@ -229,6 +229,21 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
+def test_a_look_and_the_coverage() -> None:
+    """When all inputs were listed last, and the mean percentage of the profiles that were written."""
+    now = 10.0
+    metrics = Metrics(clock=lambda: now)
+    assert b"symbolize_last_look_time_seconds 10.0\n" in metrics.render()
+    now = 70.0
+    metrics.listed()
+    assert b"symbolize_last_look_time_seconds 70.0\n" in metrics.render()
+    metrics.entered("scan", 2)
+    half = events.coverage(events.mapping(misses=[("not-found", 5, 50.0)]))
+    metrics.handled(events.item(1), events.done(1, half))
+    metrics.handled(events.item(2), events.done(2))
+    assert b"symbolize_coverage_percent 75.0\n" in metrics.render()
+
+
 @pytest.fixture
 def server() -> Iterator[MetricsServer]:
     """A server on a free port of the loopback."""
@@ -263,12 +278,12 @@ def raw(server: MetricsServer, data: bytes) -> bytes:
 
 
 def test_server_answers(server: MetricsServer) -> None:
-    """The metrics at /metrics, and a sign of life at /healthz."""
+    """The metrics, whatever the query."""
     status, kind, body = ask(server, "/metrics")
     assert (status, kind.partition(";")[0]) == (200, "text/plain")
     assert b"symbolize_inputs_waiting 1.0\n" in body
     assert list(text_string_to_metric_families(body.decode()))
-    assert ask(server, "/metrics?name[]=x")[0] == ask(server, "/healthz")[0] == 200
+    assert ask(server, "/metrics?name[]=x")[0] == 200
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "GETT"])
@@ -295,7 +310,7 @@ def test_bad_requests(server: MetricsServer, request_: bytes, capfd: pytest.Capt
     answer = raw(server, request_)
     assert b"Traceback" not in answer
     assert b"script" not in answer
-    assert ask(server, "/healthz")[0] == 200
+    assert ask(server, "/metrics")[0] == 200
     assert capfd.readouterr() == ("", "")
 
 
@@ -316,7 +331,7 @@ def test_silent_clients_are_left(server: MetricsServer, monkeypatch: pytest.Monk
     """They are cut off after a while, and hold up nobody meanwhile."""
     monkeypatch.setattr(metrics_export, "MAX_SECONDS", 0.2)
     silent = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(4)]
-    assert ask(server, "/healthz")[0] == 200
+    assert ask(server, "/metrics")[0] == 200
     for connection in silent:
         with connection:
             assert connection.recv(1000) == b""
@@ -328,11 +343,11 @@ def test_many_clients_do_not_pile_up(server: MetricsServer) -> None:
     silent = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(30)]
     try:
         wait_for(lambda: threading.active_count() >= before + metrics_export.MAX_CLIENTS)
-        assert raw(server, b"GET /healthz HTTP/1.0\r\n\r\n") == b""
+        assert raw(server, b"GET /metrics HTTP/1.0\r\n\r\n") == b""
     finally:
         for connection in silent:
             connection.close()
-    wait_for(lambda: b" 200 " in raw(server, b"GET /healthz HTTP/1.0\r\n\r\n"))
+    wait_for(lambda: b" 200 " in raw(server, b"GET /metrics HTTP/1.0\r\n\r\n"))
 
 
 def test_port_that_is_taken(server: MetricsServer) -> None:
