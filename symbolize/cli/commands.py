@@ -29,7 +29,6 @@ COMMANDS: Final = {
     "plan": Command("plan", "show which binaries would be used and which are missing"),
     "inspect": Command("inspect", "show what a binary, debug file, profile or trace contains"),
     "index": Command("index", "build the symbol tables of a folder in advance"),
-    "export": Command("export", "write the symbols of a binary as GSYM or Breakpad"),
     "serve": Command("serve", "serve names and debug files over HTTP"),
     "addr": Command("addr", "print the frames at addresses of a binary"),
     "as": Command("drop_in", "answer in the place of llvm-symbolizer or addr2line"),

@@ -55,10 +55,6 @@ class SymbolList:
     shared: SharedNames = field(default_factory=SharedNames.none)
     problems: list[str] = field(default_factory=list)
 
-    def names(self) -> list[bytes]:
-        """The name of each function, as it is linked if that is known."""
-        return [linked or name for linked, name in zip(self.function_linkage, self.function_name, strict=True)]
-
     @classmethod
     def of_functions(cls, begin: UInt64, end: UInt64, linkage: list[bytes]) -> Self:
         """Functions `linkage[i]` at `[begin[i], end[i])`, ascending, disjoint, without lines; empty ones are left

@@ -484,55 +484,6 @@ def lookup(  # type: ignore[no-untyped-def]
 
 
 @cython.ccall
-def list_starts(  # type: ignore[no-untyped-def]
-    block_starts: cython.const[cython.ulonglong][::1],
-    block_offsets: cython.const[cython.ulonglong][::1],
-    data: cython.const[cython.uchar][::1],
-    starts: cython.ulonglong[::1],
-) -> cython.Py_ssize_t:
-    """Fill `starts` (BLOCK_SIZE for each block) with the vaddrs at which ranges start; how many there are."""
-    count: cython.Py_ssize_t = 0
-    block: cython.Py_ssize_t
-    in_block: cython.Py_ssize_t
-    position: cython.Py_ssize_t
-    end: cython.Py_ssize_t
-    numbers: cython.int
-    flags: cython.int
-    address: cython.ulonglong
-    value: cython.ulonglong
-    shift: cython.int
-    with cython.nogil:
-        for block in range(len(block_starts)):
-            position = block_offsets[block]
-            end = block_offsets[block + 1]
-            address = block_starts[block]
-            in_block = 0
-            while position < end and in_block < BLOCK:
-                starts[count] = address
-                count += 1
-                in_block += 1
-                flags = data[position]
-                position += 1
-                numbers = (flags & 1) + (flags >> 1 & 1) + (flags >> 2 & 1)
-                numbers += 1 if flags >> LINE_SHIFT == LINE_ESCAPE else 0
-                while numbers > 0 and position < end:
-                    if data[position] < LEB_MORE:
-                        numbers -= 1
-                    position += 1
-                value = 0
-                shift = 0
-                while position < end:
-                    if shift < 64:
-                        value |= ((data[position] & (LEB_MORE - 1)) << shift) & MASK64
-                        shift += 7
-                    position += 1
-                    if data[position - 1] < LEB_MORE:
-                        break
-                address = (address + value) & MASK64
-    return count
-
-
-@cython.ccall
 def count_frames(  # type: ignore[no-untyped-def]
     nodes: cython.const[cython.int][::1], parents: cython.const[cython.int][::1], offsets: cython.longlong[::1]
 ):

@@ -26,7 +26,7 @@ from symbolize.core.errors import ReadFailure
 from symbolize.core.mapped import MappedFile
 from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.symbols.functions import Calls, Function, FunctionNames
-from symbolize.symbols.range_table import BLOCK_SIZE, count_frames, fill_frames, list_starts, lookup
+from symbolize.symbols.range_table import count_frames, fill_frames, lookup
 
 
 @dataclass(eq=False)
@@ -212,12 +212,6 @@ class SymbolTable:
         blocks = views(self.block_start, self.block_offset, self.ranges, vaddrs, node, file, line, column)
         lookup(*blocks, len(self.node_parent), len(self.file_path))
         return node, file, line, column
-
-    def starts(self) -> UInt64:
-        """Where the ranges start within which all answers are the same, gaps too, ascending."""
-        starts = np.empty(BLOCK_SIZE * len(self.block_start), np.uint64)
-        count = list_starts(*views(self.block_start, self.block_offset, self.ranges, starts))
-        return distinct(starts[:count])
 
     def folded(self, vaddrs: UInt64) -> Iterator[tuple[IcfGroup, Int64]]:
         """The code shared by several functions that `vaddrs` fall into, each with the indices of those that do."""

@@ -6,20 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.cli import main
-from symbolize.core.arrays import UInt64
+from symbolize.elf import ElfImage
+from tests.support.fixture_files import FIXTURES
 from tests.support.gsym_writer import Function, gsym_file
 from tests.support.pprof_writer import Place
-from tests.support.spectra import BASE, FIXED, MAIN, PIE, PIE_ID, WHOLE
+from tests.support.spectra import BASE, FIXED, MAIN, PIE, PIE_ID, WHOLE, function
 from tests.support.whole_runs import run
 
 
 @pytest.fixture(scope="module")
-def symbols(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The GSYM file of `PIE`."""
-    out = tmp_path_factory.mktemp("gsym") / "x.gsym"
-    assert main(["export", str(PIE), "-o", str(out), "--no-cache"]) == 0
-    return out.read_bytes()
+def symbols() -> bytes:
+    """The GSYM file of `PIE` that LLVM made."""
+    return (FIXTURES / "gsym" / "spectra.gsym").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["spectra.gsym", "deep/er/ANY.GSYM"])
@@ -48,22 +46,13 @@ def test_beside_a_stripped_binary(tmp_path: Path, symbols: bytes) -> None:
 
 def test_fixed_addresses(tmp_path: Path) -> None:
     """Of a program that is not moved, the first segment is where the file says it is."""
-    file = tmp_path / "x.gsym"
-    assert main(["export", str(FIXED), "-o", str(file), "--no-cache"]) == 0
-    from symbolize.elf import ElfImage
-    from symbolize.symbols import build_table
-
     with ElfImage.open(FIXED) as image:
-        low = min(segment.vaddr for segment in image.segments)
-        vaddr = function_vaddr(build_table([image]).starts(), low)
-        recorded = WHOLE._replace(start=low, limit=low + 0x10000, offset=0, build_id=image.build_id or "")
-        expected = build_table([image]).lookup(vaddr).functions
-    assert len(expected) and run([recorded], [Place(int(vaddr[0]), 1)], tmp_path)[0] != [""]
-
-
-def function_vaddr(starts: UInt64, low: int) -> UInt64:
-    """An address that a function covers."""
-    return starts[starts > low][:1]
+        low, build_id = min(segment.vaddr for segment in image.segments), image.build_id or ""
+    vaddr = function(FIXED, "main")
+    data = gsym_file([Function(vaddr, 0x10, "main")], base=low, uuid=bytes.fromhex(build_id))
+    (tmp_path / "x.gsym").write_bytes(data)
+    recorded = WHOLE._replace(start=low, limit=low + 0x10000, offset=0, build_id=build_id)
+    assert run([recorded], [Place(vaddr, 1)], tmp_path)[0] == ["main"]
 
 
 @pytest.mark.parametrize("base", [0x1000, 0x123])

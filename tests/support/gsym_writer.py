@@ -43,7 +43,7 @@ EXAMPLE = [
             )
         ],
     ),
-    Function(0x1100, 0x20, "twice", [(0x1100, "/src/a.cc", 9)], merged=["once", "thrice"]),
+    Function(0x1100, 0x20, "twice", [(0x1100, "a.cc", 9)], merged=["once", "thrice"]),
     Function(0x3000, 0, "exported"),
 ]
 
@@ -129,7 +129,12 @@ def padded(data: bytes, alignment: int = 8) -> bytes:
 
 
 def gsym_file(
-    functions: Sequence[Function], version: int = 1, order: str = "<", base: int = 0, uuid: bytes = UUID_BYTES
+    functions: Sequence[Function],
+    version: int = 1,
+    order: str = "<",
+    base: int = 0,
+    uuid: bytes = UUID_BYTES,
+    address_size: int = 4,
 ) -> bytes:
     """A GSYM file; `order` is `<` or `>`."""
     tables = Tables(version, order)
@@ -140,11 +145,14 @@ def gsym_file(
         records += tables.record(function)
     pairs = [(tables.string(path.rpartition("/")[0]), tables.string(path.rpartition("/")[2])) for path in tables.files]
     files = tables.pack("I", len(pairs)) + b"".join(tables.pack("ss", *pair) for pair in pairs)
-    addresses = b"".join(tables.pack("I", function.begin - base) for function in functions)
+    kind = {1: "B", 2: "H", 4: "I", 8: "Q"}[address_size]
+    addresses = padded(b"".join(tables.pack(kind, function.begin - base) for function in functions), 4)
     if version == 1:
-        strings_at = 48 + 2 * len(addresses) + len(files)
+        strings_at = 48 + len(addresses) + 4 * len(functions) + len(files)
         records_at = len(padded(bytes(strings_at) + tables.strings))
-        head = tables.pack("IHBBQIII", MAGIC, 1, 4, len(uuid), base, len(functions), strings_at, len(tables.strings))
+        head = tables.pack(
+            *("IHBBQIII", MAGIC, 1, address_size, len(uuid), base, len(functions), strings_at, len(tables.strings))
+        )
         info = b"".join(tables.pack("I", records_at + place) for place in places)
         return padded(head + uuid.ljust(20, b"\0") + addresses + info + files + tables.strings) + records
     info = b"".join(tables.pack("Q", place) for place in places)
@@ -155,5 +163,5 @@ def gsym_file(
     for kind, data in parts.items():
         directory += tables.pack("IQQ", kind, first + len(body), len(data))
         body = padded(body + data)
-    head = tables.pack("IHBBQI", MAGIC, 2, 4, 0, base, len(functions))
+    head = tables.pack("IHBBQI", MAGIC, 2, address_size, 0, base, len(functions))
     return padded(head + directory + tables.pack("IQQ", 0, 0, 0)) + body

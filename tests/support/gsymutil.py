@@ -42,13 +42,6 @@ def converted(binary: Path, path: Path) -> None:
     subprocess.run([GSYMUTIL, "--convert", str(binary), "-o", str(path)], capture_output=True, check=True)
 
 
-def dumped(path: Path) -> str:
-    """All of a GSYM file as text; what cannot be decoded is in it as an error."""
-    assert GSYMUTIL is not None
-    run = subprocess.run([GSYMUTIL, str(path)], capture_output=True, check=True)
-    return (run.stdout + run.stderr).decode(errors="replace")
-
-
 def frames_of(table: SymbolTable, vaddrs: Sequence[int]) -> list[list[Frame]]:
     """The frames at ascending addresses in a table, without what a list of functions does not hold."""
     frames = table.lookup(np.array(vaddrs, np.uint64))

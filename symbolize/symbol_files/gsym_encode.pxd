@@ -1,1 +1,0 @@
-from symbolize.core.leb128 cimport put_sleb, put_uleb
