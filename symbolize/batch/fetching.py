@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from symbolize.binaries.debuginfod import Fetched
     from symbolize.storage.servers import AnyClient
 
-FOLDER: Final = "fetched"
-"""The folder of the exchange storage for the results of fetches, and for the files if workers are on other machines."""
-ANSWERS: Final = "answers.json"
+ANSWERS: Final = "fetched.json"
+"""The file with the results of fetches, in the storage that workers share."""
 NOT_NEEDED: Final = "not-needed"
 """The status of an executable whose debug file has the code."""
 STOP_INTERVAL: Final = 0.2
@@ -68,12 +67,12 @@ def open_client(
 
 
 class WorkerServers:
-    """The servers of a worker: returns what is in the folder of `client`, and what the driver recorded in `exchange`.
+    """The servers of a worker: returns what is in the folder of `client`, and what the driver recorded in `shared`.
     `wanted` collects what neither has."""
 
-    def __init__(self, client: "AnyClient", exchange: Storage) -> None:
+    def __init__(self, client: "AnyClient", shared: Storage) -> None:
         self._client = client
-        self._exchange = exchange
+        self._shared = shared
         self._answers: dict[str, Any] = {}
         self._epoch = -1
         self.wanted: dict[str, list[Kind]] = {}
@@ -82,7 +81,7 @@ class WorkerServers:
         """Read what the driver recorded again, if `epoch` is new."""
         if epoch != self._epoch:
             self._epoch = epoch
-            self._answers = read_answers(self._exchange)
+            self._answers = read_answers(self._shared)
 
     def fetch(self, build_id: str, kind: Kind) -> Answer:
         """The file, what the servers answered the driver, or that they were not asked yet."""
@@ -91,7 +90,7 @@ class WorkerServers:
             return self._client.fetch(build_id, kind)  # that is no build id, and nobody is asked
         recorded = self._answers.get(name)
         if recorded is not None:
-            return self._recorded(name, recorded)
+            return answer_of(recorded)
         known = self._client.known(build_id, kind)
         if known is not None:
             return known
@@ -100,18 +99,6 @@ class WorkerServers:
             kinds.append(kind)
         not_yet = [Attempt("debuginfod", "not asked yet")]
         return WorkerAnswer(None, not_yet, not_yet)
-
-    def _recorded(self, name: str, recorded: dict[str, Any]) -> Answer:
-        """The file at its path, or from the exchange storage if the path is of another machine."""
-        attempts, failures = ([Attempt(*each) for each in recorded[key]] for key in ("attempts", "failures"))
-        path = recorded["path"]
-        if path is None or os.path.exists(path):
-            return WorkerAnswer(path, attempts, failures)
-        try:
-            return WorkerAnswer(self._exchange.read_file(f"{FOLDER}/{name}"), attempts)
-        except InputError as error:
-            gone = [Attempt(path, f"was fetched, and then removed: {error}")]
-            return WorkerAnswer(None, gone, gone)
 
     def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> None:
         """Nothing: the driver fetches."""
@@ -122,25 +109,32 @@ class WorkerServers:
         return wanted
 
 
-class Fetcher(Closeable):
-    """Fetches files in the driver, and writes the results to `exchange`; closing it ends downloads.
+def answer_of(recorded: dict[str, Any]) -> WorkerAnswer:
+    """What the driver recorded of a file, as the answer to a worker."""
+    attempts, failures = ([Attempt(*each) for each in recorded[key]] for key in ("attempts", "failures"))
+    path = recorded["path"]
+    if path is not None and not os.path.exists(path):
+        gone = [Attempt(path, "was fetched, and was removed, or is in a folder that this machine does not reach")]
+        return WorkerAnswer(None, gone, gone)
+    return WorkerAnswer(path, attempts, failures)
 
-    With `hand_on` the files are put there too, for workers on other machines. `problem` is called with a server and
-    what is wrong with it.
+
+class Fetcher(Closeable):
+    """Fetches files in the driver, and writes the results to `shared`; closing it ends downloads.
+
+    `problem` is called with a server and what is wrong with it.
     """
 
     def __init__(
         self,
         urls: Sequence[str],
         refresh_misses: bool,
-        exchange: Storage,
-        hand_on: bool,
+        shared: Storage,
         problem: Callable[[str, str], None],
     ) -> None:
-        self._exchange = exchange
-        self._hand_on = hand_on
+        self._shared = shared
         self._problem = problem
-        self._answers = read_answers(exchange)
+        self._answers = read_answers(shared)
         self.client = open_client(urls, refresh_misses, refresh_servers=True, report=self._report)
         if not self.client.servers:
             problem("debuginfod", "no server is named that may be asked")
@@ -188,21 +182,18 @@ class Fetcher(Closeable):
     def _record(self, build_id: str, kind: Kind, fetched: "Fetched") -> None:
         """Record the result of a fetch for the workers."""
         name = self.client.name_of(build_id, kind)
-        if not name:
-            return
-        if fetched.path is not None and self._hand_on:
-            self._exchange.put(f"{FOLDER}/{name}", fetched.path)
-        self._answers[name] = {"path": fetched.path, "attempts": fetched.attempts, "failures": fetched.failures}
+        if name:
+            self._answers[name] = {"path": fetched.path, "attempts": fetched.attempts, "failures": fetched.failures}
 
     def _write(self) -> None:
-        with self._exchange.write(f"{FOLDER}/{ANSWERS}") as file:
+        with self._shared.write(ANSWERS) as file:
             file.write(json.dumps(self._answers).encode())
 
 
-def read_answers(exchange: Storage) -> dict[str, Any]:
+def read_answers(shared: Storage) -> dict[str, Any]:
     """What the driver recorded; nothing if that is missing or damaged."""
     try:
-        with open(exchange.read_file(f"{FOLDER}/{ANSWERS}"), "rb") as file:
+        with open(shared.read_file(ANSWERS), "rb") as file:
             answers = json.load(file)
     except (InputError, OSError, ValueError):
         return {}

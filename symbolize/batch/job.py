@@ -21,8 +21,7 @@ from typing import Final, TextIO
 from symbolize.batch.breaker import Breaker
 from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
 from symbolize.batch.exclusions import Exclusions
-from symbolize.batch.fetching import FOLDER as FETCHED
-from symbolize.batch.fetching import FetchedFile, Fetcher
+from symbolize.batch.fetching import ANSWERS, FetchedFile, Fetcher
 from symbolize.batch.late_binaries import LateBinaries
 from symbolize.batch.manifest import FETCH, UNREACHABLE, InputResult, Item, Manifest, State
 from symbolize.batch.monitoring.observers import Observer
@@ -37,7 +36,7 @@ from symbolize.batch.tasks import (
     WorkerConfig,
     decode_binary,
     index_folder,
-    open_exchange,
+    open_shared,
     open_warehouse,
     symbolize_inputs,
 )
@@ -54,9 +53,7 @@ MAX_FETCHES: Final = 4
 """Times that files are fetched: those that were fetched may need others."""
 MAX_CACHE_PROBLEMS: Final = 4
 """Problems of caches that are reported, of all workers together."""
-WITHOUT_EFFECT: Final = (
-    *("exchange", "run", "cache", "cache_limit", "hand_on_kept", "refresh_misses", "downloads", "ignored"),
-)
+WITHOUT_EFFECT: Final = ("shared", "run", "cache", "cache_limit", "refresh_misses", "downloads", "ignored")
 """Fields of `WorkerConfig` that outputs do not depend on."""
 INPUTS_AT_ONCE: Final = 512
 """Inputs that are added to the manifest in one transaction."""
@@ -147,9 +144,9 @@ class Batch(Closeable):
         self._is_stopping = is_stopping
         self._config = plan.config
         self._out = Storage.of(plan.config.out)
-        self._exchange = open_exchange(plan.config)
+        self._shared = open_shared(plan.config)
         self._late = LateBinaries(manifest, plan.config.binaries, index_folder(plan.config), observer.problem)
-        self._warehouse = open_warehouse(plan.config, self._exchange)
+        self._warehouse = open_warehouse(plan.config, self._shared)
         self._epoch = 0
         self._spills = 0
         self._missing: set[str] = set()
@@ -161,7 +158,7 @@ class Batch(Closeable):
         self._has_begun = False
         self._is_listed = self._is_whole = False
         rows = () if self._warehouse is None else (self._warehouse.storage,)
-        for storage in (self._out, self._exchange, *rows):
+        for storage in (self._out, self._shared, *rows):
             storage.sweep()
 
     def close(self) -> None:
@@ -267,7 +264,7 @@ class Batch(Closeable):
                 for folder in (SPILLS, FOLDER):
                     self._clear(folder)
             if not counts[State.SCANNED]:  # servers may have more by now
-                self._clear(FETCHED)
+                self._shared.remove(ANSWERS)
             self._has_begun = True
             self._observer.began(waiting, counts[State.DONE], counts[State.QUARANTINED])
         if not waiting:
@@ -299,9 +296,7 @@ class Batch(Closeable):
     def _fetcher(self) -> Fetcher:
         """The client of the servers."""
         config = self._config
-        return Fetcher(
-            config.debuginfod, config.refresh_misses, self._exchange, config.hand_on_kept, self._observer.problem
-        )
+        return Fetcher(config.debuginfod, config.refresh_misses, self._shared, self._observer.problem)
 
     def retry_failed(self) -> None:
         """Retry inputs whose servers did not answer or whose binaries were written to, and those that lack names
@@ -446,7 +441,7 @@ class Batch(Closeable):
                     reason += f" ({outcome.attempts} attempts)"
                 path = outcome.task.argument.request.files[0][0]
                 result = DecodeResult(outcome.task.key, seconds=outcome.seconds, failure=f"{path}: {reason}")
-                RunTables(self._exchange, False).give_up(outcome.task.key, reason)
+                RunTables(self._shared, False).give_up(outcome.task.key, reason)
             if result.fatal:
                 raise OutputError(result.fatal)
             self._report_cache_problems(result.problems)
@@ -463,10 +458,10 @@ class Batch(Closeable):
         self._clear(FOLDER, but=GIVEN_UP)
 
     def _clear(self, folder: str, but: str | None = None) -> None:
-        """Remove the files of a folder of the exchange storage, except those with the ending `but`."""
-        for name in self._exchange.names(folder):
+        """Remove the files of a folder that workers share, except those with the ending `but`."""
+        for name in self._shared.names(folder):
             if but is None or not name.endswith(but):
-                self._exchange.remove(name)
+                self._shared.remove(name)
 
 
 def is_below(uri: str, storage: Storage, real: Callable[[str], str] = os.path.realpath) -> bool:

@@ -82,20 +82,18 @@ invalid."""
 class WorkerConfig:
     """How profiles are read and symbolized, the same for all tasks of a batch.
 
-    `out` is the storage of outputs, `exchange` that of files which workers share. `cache` is a folder or URL, empty for
-    none; with `hand_on_kept` the tables in it are shared too, for machines with another folder. `downloads` is the
-    folder of fetched files, empty for that of each machine's user. `ignored` are the kinds of UNREADABLE that nobody
-    has to look after. `run` identifies the process that drives the batch. `rows` is the storage of files with the rows
-    of profiles, empty for none; see `warehouse`.
+    `out` is the storage of outputs, `shared` that of files which the driver and all workers share. `cache` is a folder
+    or URL that all of them reach, empty for none; so is `downloads`, the folder of fetched files, empty for that of the
+    environment. `ignored` are the kinds of UNREADABLE that nobody has to look after. `run` identifies the process that
+    drives the batch. `rows` is the storage of files with the rows of profiles, empty for none; see `warehouse`.
     """
 
     binaries: tuple[str, ...]
     out: str
-    exchange: str
+    shared: str
     run: str
     cache: str = ""
     cache_limit: int = 8 << 30
-    hand_on_kept: bool = False
     demangle: str = "default"
     nearest_line: bool = False
     proguard_maps: tuple[str, ...] = ()
@@ -193,9 +191,9 @@ class Worker:
 
     def __init__(self, config: WorkerConfig) -> None:
         self.config = config
-        self.out, self.exchange = Storage.of(config.out), open_exchange(config)
-        self.tables = RunTables(self.exchange, config.nearest_line)
-        self.warehouse = open_warehouse(config, self.exchange)
+        self.out, self.shared = Storage.of(config.out), open_shared(config)
+        self.tables = RunTables(self.shared, config.nearest_line)
+        self.warehouse = open_warehouse(config, self.shared)
         self.requested: dict[str, UInt64] = {}
         self._epoch = -1
         self._open_files = ExitStack()
@@ -209,7 +207,7 @@ class Worker:
         if config.debuginfod:
             client = open_client(config.debuginfod, config.refresh_misses, folder=config.downloads)
             self._open_files.enter_context(client)
-            self.servers = WorkerServers(client, self.exchange)
+            self.servers = WorkerServers(client, self.shared)
         self.cache = open_tables(config.cache, config.cache_limit) if config.cache else None
         symbolizer = Symbolizer(
             config.binaries,
@@ -232,6 +230,8 @@ class Worker:
         if epoch != self._epoch:
             self._epoch = epoch
             self.requested.clear()
+            if self.cache is not None:
+                self.cache.forget_misses()
         if self.symbolizer.open_binaries > MAX_OPEN:
             self.close()
             self.symbolizer = self._open()
@@ -274,14 +274,14 @@ def index_folder(config: WorkerConfig) -> str | None:
     return default_folder() if is_url(config.cache) else config.cache or None
 
 
-def open_exchange(config: WorkerConfig) -> Storage:
+def open_shared(config: WorkerConfig) -> Storage:
     """The storage that workers share; those of one machine share their copies of remote files."""
-    return Storage.of(config.exchange, os.path.join(default_folder(), "fetched"))
+    return Storage.of(config.shared, os.path.join(default_folder(), "fetched"))
 
 
-def open_warehouse(config: WorkerConfig, exchange: Storage) -> Warehouse | None:
+def open_warehouse(config: WorkerConfig, shared: Storage) -> Warehouse | None:
     """The files with rows, if they are wanted."""
-    return Warehouse(config.rows, exchange, config.service_label) if config.rows else None
+    return Warehouse(config.rows, shared, config.service_label) if config.rows else None
 
 
 _worker: list[Worker] = []
@@ -446,7 +446,7 @@ def spill_addresses(worker: Worker, decodes: list[PendingDecode], spill: str) ->
             pieces.append(vaddrs)
             start += len(vaddrs)
     if pieces:
-        with worker.exchange.write(f"{SPILLS}/{spill}") as file:
+        with worker.shared.write(f"{SPILLS}/{spill}") as file:
             file.writelines(vaddrs.tobytes() for vaddrs in pieces)
     for request, vaddrs in zip(requests, pieces, strict=True):  # not before they are written
         worker.note_requested(request.key, vaddrs)
@@ -476,7 +476,7 @@ def decode(worker: Worker, request: DecodeRequest) -> DecodeResult:
     pieces = [worker.tables.addresses(key)]
     for spill, start, count in spills:
         with suppress(OSError, InputError):  # the addresses of a lost file are looked up without the table
-            pieces.append(read_addresses(worker.exchange.read_file(f"{SPILLS}/{spill}"), start, count))
+            pieces.append(read_addresses(worker.shared.read_file(f"{SPILLS}/{spill}"), start, count))
     vaddrs = distinct(np.concatenate(pieces))
     binary = worker.symbolizer.binary_of(PendingDecode(key, files, vaddrs))
     if binary is None:
@@ -484,7 +484,7 @@ def decode(worker: Worker, request: DecodeRequest) -> DecodeResult:
     try:
         table = binary.table(None if worker.config.nearest_line else vaddrs)
         size = table.file_size
-        if not binary.is_kept or worker.config.hand_on_kept:
+        if not binary.is_kept:
             try:
                 size = worker.tables.write(binary, table, None if binary.has_whole else vaddrs)
             finally:

@@ -26,7 +26,7 @@ from symbolize.storage.urls import modified_at
 from symbolize.write.rows import Row, common_labels, shown_labels, write_rows
 
 NOTES: Final = "rows"
-"""The folder of the exchange storage for the names of files that are being written."""
+"""The folder, in the storage that workers share, for the names of files that are being written."""
 ENDING: Final = ".parquet"
 UNKNOWN: Final = "__HIVE_DEFAULT_PARTITION__"
 """The value of a partition that is not known; engines read it as null."""
@@ -43,12 +43,12 @@ SERVICE: Final = re.compile(r"(?:^|/)service=([^/]+)/")
 
 
 class Warehouse:
-    """The files with rows below `url`. `exchange` is the storage that workers share; `service_label` names the label
+    """The files with rows below `url`. `shared` is the storage that workers share; `service_label` names the label
     that has the service of a profile. Raises UsageError as `Storage.of` does."""
 
-    def __init__(self, url: str, exchange: Storage, service_label: str = SERVICE_LABEL) -> None:
+    def __init__(self, url: str, shared: Storage, service_label: str = SERVICE_LABEL) -> None:
         self.storage = Storage.of(url)
-        self._exchange = exchange
+        self._shared = shared
         self._service_label = service_label
         self.url = self.storage.url
 
@@ -59,7 +59,7 @@ class Warehouse:
         """
         labels = common_labels(profile)
         name = f"{self._partition(profile, labels, output, uri)}/{file_name(output)}"
-        with self._exchange.write(self._note(name)) as note:
+        with self._shared.write(self._note(name)) as note:
             note.write(json.dumps([self.url, name]).encode())
         with self.storage.write(name) as file:
             write_rows(profile, Row(output, shown_labels(labels)), file)
@@ -77,8 +77,8 @@ class Warehouse:
 
     def settle(self, is_recorded: Callable[[str, str], bool]) -> None:
         """Remove files that were written and are not recorded, by storage and name. Raises OutputError, InputError."""
-        for note in [*self._exchange.names(NOTES)]:
-            with self._exchange.open(note) as file:
+        for note in [*self._shared.names(NOTES)]:
+            with self._shared.open(note) as file:
                 data = file.read(1 << 16)
             with suppress(ValueError, TypeError):
                 url, name = map(str, json.loads(data))
@@ -86,7 +86,7 @@ class Warehouse:
                     continue  # of a run with another folder, and removed by the next one with that
                 if name.endswith(ENDING) and not is_recorded(url, name):
                     self.storage.remove(name)
-            self._exchange.remove(note)
+            self._shared.remove(note)
 
     def _note(self, name: str) -> str:
         """The name of the note for a file."""

@@ -132,7 +132,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     elif cache:
         Storage.of(cache)
     downloads = ""
-    if options.debuginfod and "env" not in options.debuginfod and not options.dask:
+    if options.debuginfod and "env" not in options.debuginfod:
         from symbolize.binaries.debuginfod.cache import default_folder as downloads_folder
 
         downloads = downloads_folder()
@@ -143,7 +143,6 @@ def plan_of(options: argparse.Namespace) -> Plan:
         new_run(),
         cache=cache,
         cache_limit=DEFAULT_LIMIT if options.cache_limit is None else options.cache_limit,
-        hand_on_kept=bool(options.dask),
         demangle=options.demangle,
         nearest_line=options.nearest_line,
         proguard_maps=tuple(options.proguard_map),
@@ -199,6 +198,8 @@ def check_options(options: argparse.Namespace, inputs: Sequence[str]) -> None:
         from symbolize.write.outputs import check_parquet
 
         check_parquet()
+    if options.dask and not (options.cache or options.no_cache):
+        raise UsageError("--dask needs a --cache that all workers reach, a folder or a URL, or --no-cache")
     if any(not pattern.strip("/") for pattern in options.exclude):
         raise UsageError("--exclude needs a pattern of files or folders")
 

@@ -134,7 +134,9 @@ def add_execution_options(group: argparse._ArgumentGroup) -> None:
         "--jobs", "-j", metavar="N", type=at_least_one, help="worker processes (default: one for each core)"
     )
     engine.add_argument(
-        "--dask", metavar="ADDRESS", help="run on a dask.distributed cluster,\nfor example tcp://scheduler:8786"
+        "--dask",
+        metavar="ADDRESS",
+        help="run on a dask.distributed cluster, for example\ntcp://scheduler:8786; needs a --cache that all reach",
     )
     group.add_argument(
         "--shard",

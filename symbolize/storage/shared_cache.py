@@ -80,6 +80,9 @@ class SharedCache(TableCache):
             self._publish(table, facts._replace(content=content()))
         return True
 
+    def forget_misses(self) -> None:
+        self._missing.clear()
+
     def _publish(self, table: SymbolTable, facts: Facts) -> None:
         """Upload a table, whole or not at all; another machine's, which is equal, may be there already."""
         name = self._name(facts, facts.content)
@@ -99,7 +102,7 @@ class SharedCache(TableCache):
         name = self._name(facts, content)
         if name in self._missing:
             return False
-        self._missing.add(name)  # it is tried once
+        self._missing.add(name)  # it is tried once, until misses are forgotten
         path = unfinished_path(self._path(facts, ENDING))
         try:
             size = self.storage.size(name)

@@ -112,6 +112,9 @@ class TableCache:
         self.evict(keep=path)
         return True
 
+    def forget_misses(self) -> None:
+        """Look again for tables that were missing: others may have stored them meanwhile."""
+
     def was_seen(self, facts: Facts) -> bool:
         """Whether these files were met before; from now on they were."""
         path = self._path(facts, SEEN)

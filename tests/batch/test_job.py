@@ -249,7 +249,7 @@ def test_object_store(some: Path, tmp_path: Path, bucket: Any, nearest_line: boo
         bucket.put(f"in/{path.name}", data=path.read_bytes())
     config = plan(f"{bucket.url}/in", tmp_path / "state", BINS, nearest_line=nearest_line, cache=f"{bucket.url}/cache")
     url = bucket.url
-    given = replace(config, config=replace(config.config, out=f"{url}/out", exchange=f"{url}/out/.symbolize/work"))
+    given = replace(config, config=replace(config.config, out=f"{url}/out", shared=f"{url}/out/.symbolize/work"))
     for _ in range(2):
         counts, _ = run_plan(given)
         assert counts == {**ALL_DONE, State.DONE: 3}

@@ -3,7 +3,6 @@
 import gc
 import gzip
 import pickle
-import shutil
 import tracemalloc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,25 +26,30 @@ from tests.support.batch_runs import (
 from tests.support.fixture_files import BINARIES
 
 
-@pytest.mark.parametrize("is_kept", [True, False])
-def test_tables_are_handed_to_other_workers(
-    is_kept: bool, some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those that no cache has, and those that one has on the machines of a cluster, each of which has its own."""
+@pytest.mark.parametrize("cache", ["", "{}", "file://{}"], ids=["none", "folder", "url"])
+def test_tables_reach_other_machines(cache: str, some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one machine decodes the other does not decode again: it is in the shared cache, at a URL too that had no
+    table before, and without a cache beside the outputs."""
     run_plan(plan(some, tmp_path / "whole", BINS))
+    batch_tasks.forget_worker()
+    machines: dict[str, list[batch_tasks.Worker]] = {"one": [], "other": []}
 
-    def next_machine(task: Task) -> Failure | None:
-        if task.function is batch_tasks.symbolize_inputs and not task.argument.spill:
-            shutil.rmtree(tmp_path / "cache", ignore_errors=True)
-            batch_tasks.forget_worker()
+    def on_its_machine(task: Task) -> Failure | None:
+        name = "one" if task.function is batch_tasks.decode_binary else "other"
+        monkeypatch.setattr(batch_tasks, "_worker", machines[name])
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
+        if name == "other" and not task.argument.spill:
             monkeypatch.setattr("symbolize.symbols.build.Builder", None)  # decoding would fail
         return None
 
     # Half of it is needed at once, so that it is made as a whole, and kept.
     monkeypatch.setattr("symbolize.symbols.binary.WHOLE_SHARE", 0.0)
-    options: dict[str, Any] = {"cache": str(tmp_path / "cache"), "hand_on_kept": True} if is_kept else {}
-    given = plan(some, tmp_path / "out", BINS, **options)
-    counts, _ = run_plan(given, DirectEngine(next_machine))
+    given = plan(some, tmp_path / "out", BINS, cache=cache.format(tmp_path / "cache"))
+    try:
+        counts, _ = run_plan(given, DirectEngine(on_its_machine))
+    finally:
+        for worker in (*machines["one"], *machines["other"]):
+            worker.close()
     assert counts == {**ALL_DONE, State.DONE: 3}
     assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
 

@@ -361,37 +361,39 @@ def test_folders_of_a_plan(tmp_path: Path) -> None:
 
     def places(*options: str) -> tuple[str, str]:
         plan = made_plan(*options)
-        return tuple(os.path.relpath(each, tmp_path) for each in (plan.state, plan.config.exchange))  # type: ignore[return-value]
+        return tuple(os.path.relpath(each, tmp_path) for each in (plan.state, plan.config.shared))  # type: ignore[return-value]
 
     assert places() == places("--shard", "0/1") == ("out/.symbolize", "out/.symbolize/work")
     part = ".symbolize/shard-1-of-3"
     assert places("--shard", "1/3") == (f"out/{part}", f"out/{part}/work")
     assert places("--state", "kept") == ("kept", "kept/work")
     assert places("--state", "kept", "--shard", "1/3") == ("kept/shard-1-of-3", "kept/shard-1-of-3/work")
-    assert places("--state", "kept", "--dask", "tcp://h:1") == ("kept", "out/.symbolize/work")
-    made = [made_plan("--out", out, "--dask", "tcp://h:1") for out in ("s3://b/one", "s3://b/two", "s3://b/one")]
+    on_cluster = ("--no-cache", "--dask", "tcp://h:1")
+    assert places("--state", "kept", *on_cluster) == ("kept", "out/.symbolize/work")
+    made = [made_plan("--out", out, *on_cluster) for out in ("s3://b/one", "s3://b/two", "s3://b/one")]
     assert made[0].state == made[2].state != made[1].state
     assert re.fullmatch(re.escape(default_folder()) + r"/batches/[0-9a-f]{16}/\.symbolize", made[0].state)
-    assert made[0].config.exchange == "s3://b/one/.symbolize/work"
-    assert made_plan("--out", "s3://b/one").config.exchange == made[0].state + "/work"
+    assert made[0].config.shared == "s3://b/one/.symbolize/work"
+    assert made_plan("--out", "s3://b/one").config.shared == made[0].state + "/work"
 
 
 def test_setup_of_a_plan(tmp_path: Path) -> None:
-    """What workers are told: absolute paths, and what only those of a cluster need."""
+    """What workers are told: absolute paths, and a cache that they share."""
     (tmp_path / "bin").mkdir()
     config = made_plan("-b", "bin").config
     assert (config.binaries, config.out) == ((str(tmp_path / "bin"),), str(tmp_path / "out"))
-    assert (config.cache, config.cache_limit, config.hand_on_kept) == (default_folder(), DEFAULT_LIMIT, False)
+    assert (config.cache, config.cache_limit) == (default_folder(), DEFAULT_LIMIT)
     assert (config.debuginfod, config.downloads) == ((), "")
     assert made_plan("--pid", "7").config.load_options.choice.pids == [7]
     assert made_plan("--no-cache").config.cache == ""
     assert made_plan("--cache", "c").config.cache == str(tmp_path / "c")
     config = made_plan("--cache", "s3://b/c", "--cache-limit", "5M", "--dask", "tcp://h:1").config
-    assert (config.cache, config.cache_limit, config.hand_on_kept) == ("s3://b/c", 5 << 20, True)
+    assert (config.cache, config.cache_limit) == ("s3://b/c", 5 << 20)
     url = "http://127.0.0.1:1"
     assert made_plan("--debuginfod", url).config.downloads
-    assert made_plan("--debuginfod", url, "--dask", "tcp://h:1").config.downloads == ""
-    assert made_plan("--dask", "tcp://h:1").per_task == 8
+    assert made_plan("--no-cache", "--dask", "tcp://h:1").per_task == 8
+    with pytest.raises(UsageError, match="--dask needs a --cache that all workers reach"):
+        made_plan("--dask", "tcp://h:1")
 
 
 def test_looks_while_watching(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,7 +454,7 @@ def test_no_address_of_a_scheduler(tmp_path: Path) -> None:
     """The command ends at once."""
     pytest.importorskip("distributed")
     inputs = profiles(tmp_path / "in", 1)
-    ended = run(inputs, "--out", "out", "--dask", "nonsense")
+    ended = run(inputs, "--out", "out", "--no-cache", "--dask", "nonsense")
     assert ended.returncode == 2
     assert "nonsense: not the address of a dask scheduler" in ended.stderr
 

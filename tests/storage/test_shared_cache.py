@@ -160,7 +160,7 @@ def test_location(machine: Callable[[str], SharedCache], tmp_path: Path) -> None
 
 
 def test_missing_table_is_asked_for_once(ledger: Path, machine: Callable[[str], SharedCache]) -> None:
-    """A table that is not there is not asked for again in the run."""
+    """A table that is not there is not asked for again, until misses are forgotten."""
     cache = machine("a")
     with ElfImage.open(ledger) as image:
         facts = facts_of([image])
@@ -168,6 +168,8 @@ def test_missing_table_is_asked_for_once(ledger: Path, machine: Callable[[str], 
     asked: list[str] = []
     cache.storage.size = asked.append  # type: ignore[assignment, method-assign]
     assert cache.load(facts, lambda: "ab" * 32) is None and asked == [] and cache.problems == []
+    cache.forget_misses()
+    assert cache.load(facts, lambda: "ab" * 32) is None and len(asked) == 1
 
 
 def damage_cut(data: bytes) -> bytes:
