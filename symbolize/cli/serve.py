@@ -32,6 +32,7 @@ from symbolize.cli.options import (
 )
 from symbolize.core.errors import OutputError, UsageError, printable
 from symbolize.core.files import no_such, os_error_text
+from symbolize.core.parallel import own_import_path
 
 TOKEN = "SYMBOLIZE_TOKEN"
 GRACE = 30
@@ -121,23 +122,24 @@ def run_workers(options: argparse.Namespace) -> None:
 
     from symbolize.serve.protocol import GuardedProtocol
 
-    uvicorn.run(
-        "symbolize.serve.worker:app",
-        factory=True,
-        host=options.host,
-        port=options.port,
-        workers=options.workers,
-        http=GuardedProtocol,
-        ws="none",
-        access_log=False,
-        log_level="error",
-        backlog=BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=GRACE,
-        timeout_worker_healthcheck=HEALTH_SECONDS,
-        proxy_headers=False,
-        server_header=False,
-    )
+    with own_import_path():
+        uvicorn.run(
+            "symbolize.serve.worker:app",
+            factory=True,
+            host=options.host,
+            port=options.port,
+            workers=options.workers,
+            http=GuardedProtocol,
+            ws="none",
+            access_log=False,
+            log_level="error",
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=GRACE,
+            timeout_worker_healthcheck=HEALTH_SECONDS,
+            proxy_headers=False,
+            server_header=False,
+        )
 
 
 def check_address(host: str, port: int) -> None:

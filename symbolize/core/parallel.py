@@ -1,10 +1,11 @@
-"""Jobs at once, for work that releases the GIL; calls with a deadline; and processes that do not outlive the one that
-started them."""
+"""Jobs at once, for work that releases the GIL; calls with a deadline; and processes that import from where the one
+that started them does, and do not outlive it."""
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from threading import Event, Thread
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Event, RLock, Thread
 from typing import TypeVar
 
 First = TypeVar("First")
@@ -12,6 +13,7 @@ Second = TypeVar("Second")
 Result = TypeVar("Result")
 
 _most_threads = 1 << 10
+_environment = RLock()
 
 
 def beside(job: Callable[[], First]) -> Callable[[], First]:
@@ -121,6 +123,28 @@ def call_within(seconds: float, call: Callable[[], Result]) -> Result:
     if errors:
         raise errors[0]
     return results[0]
+
+
+@contextmanager
+def own_import_path() -> Iterator[None]:
+    """Let the Python processes that are started meanwhile import from the folders that this one imports from.
+
+    multiprocessing starts its servers and workers by `python -c`, which looks into the current folder first, and tells
+    them the path of this process late or not at all.
+    """
+    path = os.pathsep.join(os.fspath(folder) for folder in sys.path if os.path.isabs(folder))
+    with _environment:
+        names = {"PYTHONSAFEPATH": "1", "PYTHONPATH": path}
+        before = {name: os.environ.get(name) for name in names}
+        os.environ.update(names)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
 
 
 def end_with_parent() -> None:

@@ -1,12 +1,15 @@
-"""Jobs at once."""
+"""Jobs at once, and where processes import from."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
 import pytest
 
 from symbolize.core import parallel
-from symbolize.core.parallel import at_once, limit_threads
+from symbolize.core.parallel import at_once, limit_threads, own_import_path
 
 
 @pytest.fixture(params=[1, 2, 16])
@@ -54,3 +57,21 @@ def test_limited_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     limit_threads(1)
     used = at_once([threading.get_ident for _ in range(20)])
     assert set(used) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("before", [None, "/before"])
+def test_own_import_path(before: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes import from the folders of this one, but for those that depend on the current folder; then the
+    environment is as it was."""
+    for name in ("PYTHONPATH", "PYTHONSAFEPATH"):
+        monkeypatch.delenv(name, raising=False)
+        if before is not None:
+            monkeypatch.setenv(name, before)
+    environment = dict(os.environ)
+    monkeypatch.setattr(sys, "path", ["", "/first", "relative", "/second"])
+    command = [sys.executable, "-c", "import sys; print(*sys.path, sep='\\n')"]
+    with own_import_path(), own_import_path():
+        path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert path[:2] == ["/first", "/second"]
+    assert all(os.path.isabs(folder) and os.path.basename(folder) != "relative" for folder in path)
+    assert os.environ == environment

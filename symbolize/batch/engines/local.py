@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from importlib.util import find_spec
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import resource_tracker
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from symbolize.batch.engines.engine import (
 )
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import SymbolizeError, UsageError
-from symbolize.core.parallel import end_with_parent, limit_threads
+from symbolize.core.parallel import end_with_parent, limit_threads, own_import_path
 from symbolize.storage.clock import OVERDUE
 
 PRELOADED = ["symbolize.batch.tasks", "symbolize.pipeline"]
@@ -143,13 +144,28 @@ class LocalEngine(Closeable):
         return lane
 
 
+class WorkerProcess(ForkServerProcess):
+    """A worker process; who starts it, which may be a thread of pebble, starts the fork server if there is none."""
+
+    def start(self) -> None:
+        """Start it."""
+        with own_import_path():
+            super().start()
+
+
+class WorkerContext(ForkServerContext):
+    """What pebble starts workers with."""
+
+    Process = WorkerProcess
+
+
 class Lane:
     """A worker process in a pebble pool, and the attempt that it runs."""
 
     def __init__(self) -> None:
         from pebble import ProcessPool
 
-        context = get_context("forkserver")
+        context = WorkerContext()
         context.set_forkserver_preload(PRELOADED)
         self.pool = ProcessPool(1, initializer=begin_worker, context=context)
         self.attempt: Attempt | None = None
@@ -158,7 +174,8 @@ class Lane:
         self.latest = math.inf
         self.is_good = True
         # Workers, and the server that forks them, inherit the mask: only this process handles Ctrl-C.
-        resource_tracker.ensure_running()  # which would clear the mask when it starts
+        with own_import_path():
+            resource_tracker.ensure_running()  # which would clear the mask when it starts
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.hello: Future[int] = self.pool.schedule(os.getpid)
