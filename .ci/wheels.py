@@ -24,8 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "wheels"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WHEELS = PROJECT["tool"]["cibuildwheel"]
-EXTRAS = PROJECT["project"]["optional-dependencies"]
-DEPENDENCIES: list[str] = [*PROJECT["project"]["dependencies"], *EXTRAS["batch"], *EXTRAS["lz4"]]
+DEPENDENCIES: list[str] = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["lz4"]]
 PYTHONS = [f"3.{name.removeprefix('cp3').removesuffix('-*')}" for name in WHEELS["build"].split()]
 OLDEST_ONLY = ["tests/binaries/test_debuginfod_resume.py", "tests/batch/engines/test_local.py"]
 """Where the bounds of urllib3 and pebble show."""

@@ -254,7 +254,7 @@ def test_image() -> None:
     assert {*re.findall(r"\$\{(\w+)\}", text)} == {*arguments}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = {*arguments["EXTRAS"].split(",")}
-    assert extras <= {*project["optional-dependencies"]} and {"batch", "cloud", "serve"} <= extras
+    assert extras <= {*project["optional-dependencies"]} and {"cloud", "serve"} <= extras
     assert all(name in (DOCS / "packaging.md").read_text() for name in extras)
     assert found["USER"] == [f"{USER}:{USER}"] and json.loads(found["ENTRYPOINT"][0]) == [PROGRAM]
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}

@@ -8,11 +8,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from importlib.util import find_spec
 from multiprocessing import resource_tracker
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
+
+from pebble import ProcessExpired, ProcessPool
 
 from symbolize.batch.engines.engine import (
     Failure,
@@ -26,7 +27,7 @@ from symbolize.batch.engines.engine import (
     perform,
 )
 from symbolize.core.closing import Closeable
-from symbolize.core.errors import SymbolizeError, UsageError
+from symbolize.core.errors import SymbolizeError
 from symbolize.core.parallel import end_with_parent, limit_threads, own_import_path
 from symbolize.storage.clock import OVERDUE
 
@@ -64,9 +65,7 @@ class LocalEngine(Closeable):
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        """`workers` None: one for each core. Raises UsageError if pebble is not installed."""
-        if find_spec("pebble") is None:
-            raise UsageError("worker processes need the package pebble: pip install 'symbolize[batch]'")
+        """`workers` None: one for each core."""
         self.workers = max(1, workers or len(os.sched_getaffinity(0)))
         self._lanes: list[Lane] = []
         self._failed_starts = 0
@@ -163,8 +162,6 @@ class Lane:
     """A worker process in a pebble pool, and the attempt that it runs."""
 
     def __init__(self) -> None:
-        from pebble import ProcessPool
-
         context = WorkerContext()
         context.set_forkserver_preload(PRELOADED)
         self.pool = ProcessPool(1, initializer=begin_worker, context=context)
@@ -193,8 +190,6 @@ class Lane:
 
     def end(self, limits: Limits) -> tuple[Attempt, Outcome | None]:
         """The attempt that has ended, with its outcome, None if it did not begin."""
-        from pebble import ProcessExpired
-
         attempt, future = self.attempt, self.future
         assert attempt is not None and future is not None
         self.attempt = self.future = None

@@ -15,7 +15,7 @@ import pytest
 from symbolize.batch.engines import local
 from symbolize.batch.engines.engine import Failure, Limits, Task
 from symbolize.batch.engines.local import Attempt, Lane, LocalEngine, ended, ending
-from symbolize.core.errors import SymbolizeError, UsageError
+from symbolize.core.errors import SymbolizeError
 from tests.support import batch_tasks
 from tests.support.batch_runs import ROOT, kill_group, wait_until
 from tests.support.engines import ONCE, PATIENCE, is_running, only, tasks_of
@@ -28,14 +28,6 @@ def test_worker_that_ends_without_a_word() -> None:
         assert (outcome.failure, outcome.detail) == (Failure.CRASH, "its worker process ended without an answer")
         outcome = only(engine.run(tasks_of(batch_tasks.leave, [7]), ONCE))
         assert outcome.detail == "its worker process ended with exit status 7"
-
-
-def test_without_pebble(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message is one line that says what to install."""
-    monkeypatch.setitem(sys.modules, "pebble", None)
-    with pytest.raises(UsageError) as raised:
-        LocalEngine(1)
-    assert str(raised.value) == "worker processes need the package pebble: pip install 'symbolize[batch]'"
 
 
 def test_idle_worker_that_died() -> None:
