@@ -352,7 +352,7 @@ def test_lookup_errors() -> None:
         (np.array([[1]]), ValueError),
         (np.array([1.0]), TypeError),
     ):
-        with pytest.raises(error, match=r"vaddrs: |integer"):
+        with pytest.raises(error, match="vaddrs: "):
             symbolize.lookup(LIBRARY, vaddrs)  # type: ignore[arg-type]
 
 

@@ -62,7 +62,7 @@ def run_llvm(program: str, arguments: Sequence[str], is_gnu: bool) -> int:
         )
         if options.build_id and options.object:
             raise UsageError("cannot specify both --build-id and --obj")
-    except (UsageError, ValueError) as error:
+    except UsageError as error:
         print_error(f"{program}: error: {printable(str(error))}")
         return EXIT_USAGE
     tool = "llvm-addr2line" if is_gnu else "llvm-symbolizer"

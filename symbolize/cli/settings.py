@@ -143,7 +143,7 @@ def from_file(path: str, is_own: bool, parser: Parser) -> dict[str, Setting]:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {os_error_text(error)}") from error
     except (ValueError, RecursionError) as error:  # RecursionError: lists in lists
-        raise UsageError(f"{path}: is not TOML: {error}") from error
+        raise UsageError(f"{path}: is not TOML: {os_error_text(error)}") from error
     tables = {name: value for name, value in data.items() if isinstance(value, dict)}
     result: dict[str, Setting] = {}
     for table, values in [("", {name: data[name] for name in data.keys() - tables}), *tables.items()]:

@@ -4,6 +4,7 @@ Other files are refused: opening a FIFO would block, a device may do anything.
 """
 
 import errno
+import io
 import math
 import os
 import stat
@@ -22,6 +23,12 @@ LONGEST_PAUSE: Final = 0.5
 READ_AT_ONCE: Final = 1 << 20
 MAX_COMPARED: Final = 4096
 """Names in a folder that a mistyped one is compared with."""
+VALUE_ERRORS: Final = {
+    "embedded null": "its name has a NUL",
+    "closed file": "it is closed",
+    "integer string conversion": "a number in it has too many digits",
+}
+"""What a ValueError of Python says of a name, a stream and a text, by words of it."""
 
 
 def is_regular(status: os.stat_result) -> bool:
@@ -86,8 +93,23 @@ def no_file(path: str | os.PathLike[str]) -> OSError:
 
 
 def os_error_text(error: BaseException) -> str:
-    """The message of an error of the system, without number and path, or of any other error."""
-    return str(getattr(error, "strerror", None) or error)
+    """The message of an error of the system, without number and path, or of any other error.
+
+    What Python says of names, streams and text, which is for programmers and changes with its version, is said in our
+    words.
+    """
+    if isinstance(error, UnicodeEncodeError):
+        return "its name has a character that no name can have"
+    if isinstance(error, UnicodeError):
+        return "it is not UTF-8"
+    if isinstance(error, RecursionError):
+        return "it is nested too deep"
+    if isinstance(error, io.UnsupportedOperation):
+        return "it is not open for that"
+    text = str(getattr(error, "strerror", None) or error)
+    if type(error) is ValueError:
+        return next((ours for word, ours in VALUE_ERRORS.items() if word in text), text)
+    return text
 
 
 def output_error(name: str, error: Exception) -> OutputError:

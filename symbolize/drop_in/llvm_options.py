@@ -111,7 +111,7 @@ def parsed(words: Sequence[str], environment: str, is_gnu: bool) -> Options:
     result = Options(is_gnu=is_gnu)
     if is_gnu:
         result.style, result.kind, result.demangle, result.inlines = "GNU", "none", False, False
-    waiting = expanded([*shlex.split(environment), *words])
+    waiting = expanded([*split(environment, "the variable with options"), *words])
     waiting.reverse()
     while waiting:
         word = waiting.pop()
@@ -244,8 +244,13 @@ def expanded(words: Sequence[str]) -> list[str]:
             raise UsageError(f"{word}: {os_error_text(error)}") from error
         if data is None:
             raise UsageError(f"{word}: has more than {MAX_OPTION_BYTES} bytes of options")
-        try:
-            waiting += reversed(shlex.split(data.decode(errors="surrogateescape")))
-        except ValueError as error:
-            raise UsageError(f"{word}: {error}") from error
+        waiting += reversed(split(data.decode(errors="surrogateescape"), word))
     return result
+
+
+def split(text: str, name: str) -> list[str]:
+    """The words of `text` as a shell has them. Raises UsageError, which calls it `name`."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{name}: a quotation or an escape in it has no end") from error

@@ -10,6 +10,7 @@ import numpy as np
 
 from symbolize.core.arrays import UInt64
 from symbolize.core.errors import SymbolizeError, UsageError
+from symbolize.core.files import os_error_text
 from symbolize.names import Mode, demangle
 from symbolize.resolve.module import Module
 from symbolize.serve.modules import HeldModule
@@ -97,8 +98,10 @@ def parsed(data: bytes) -> Any:
     """A body of JSON. Raises UsageError."""
     try:
         return json.loads(data)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"the body is not JSON from character {error.pos} on") from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"the body is not JSON: {error}") from error
+        raise UsageError(f"the body is not JSON: {os_error_text(error)}") from error
 
 
 class Answer:

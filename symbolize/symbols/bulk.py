@@ -83,8 +83,10 @@ def as_vaddrs(values: ArrayLike) -> UInt64:
     or more than 64 bits."""
     try:
         column = values if isinstance(values, np.ndarray) else as_column([*map(index, values)])  # type: ignore[arg-type]
+    except TypeError as error:
+        raise TypeError("vaddrs: expected whole numbers") from error
     except OverflowError as error:
-        raise ValueError(f"vaddrs: {error}") from error
+        raise ValueError("vaddrs: an address is negative or has more than 64 bits") from error
     if column.ndim != 1:
         raise ValueError(f"vaddrs: expected one dimension, not {column.ndim}")
     if len(column) and column.dtype.kind not in "ui":

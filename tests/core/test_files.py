@@ -1,10 +1,48 @@
-"""Files that processes share: locks, and folders that are bounded."""
+"""Files that processes share: locks, and folders that are bounded; and what is said of errors."""
 
+import io
+import json
 import os
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from symbolize.core.files import CacheFolder, file_lock
+import pytest
+
+from symbolize.core.files import CacheFolder, file_lock, os_error_text
+
+
+def closed(stream: io.IOBase) -> io.IOBase:
+    """The stream, closed."""
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: os.stat("a\0b"), "its name has a NUL"),
+        (lambda: Path("a\0b").read_bytes(), "its name has a NUL"),
+        (lambda: os.scandir("a\0b"), "its name has a NUL"),
+        (lambda: os.stat("\ud800"), "its name has a character that no name can have"),
+        (lambda: b"\xff".decode(), "it is not UTF-8"),
+        (lambda: json.loads(b'"\xff"'), "it is not UTF-8"),
+        (lambda: json.loads("[" * 200_000), "it is nested too deep"),
+        (lambda: int("1" * (sys.get_int_max_str_digits() + 1)), "a number in it has too many digits"),
+        (lambda: closed(io.BytesIO()).readline(), "it is closed"),
+        (lambda: closed(io.FileIO(os.devnull)).readline(), "it is closed"),
+        (lambda: closed(io.StringIO()).readline(), "it is closed"),
+        (lambda: io.FileIO(os.devnull, "wb").read(1), "it is not open for that"),
+        (lambda: os.stat("/dev/null/x"), os.strerror(20)),
+        (lambda: os.stat({}), None),  # type: ignore[call-overload]
+    ],
+)
+def test_errors_in_our_words(call: Callable[[], object], text: str | None) -> None:
+    """What Python says of names, streams and text depends on its version; what we say does not."""
+    with pytest.raises((OSError, ValueError, RecursionError, TypeError)) as raised:
+        call()
+    assert os_error_text(raised.value) == (text or str(raised.value))
 
 
 def test_a_lock_that_was_left_looks_new_to_cleaners(tmp_path: Path) -> None:

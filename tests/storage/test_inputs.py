@@ -238,7 +238,7 @@ def test_what_is_no_input(tmp_path: Path) -> None:
         "is a link that leads nowhere",
         "is missing",
         "cannot be read: File name too long",
-        "cannot be read: embedded null byte",
+        "cannot be read: its name has a NUL",
         "is a pipe, device or socket, not a file",
         "is standard input, which is closed",
     ]

@@ -138,7 +138,7 @@ class DaskEngine(Closeable):
             get_backend(scheme)
             parse_host_port(location)
         except (ValueError, TypeError, ImportError) as error:
-            raise UsageError(f"{address}: not the address of a dask scheduler: {one_line(error)}") from error
+            raise UsageError(f"{address}: not the address of a dask scheduler, as tcp://host:8786") from error
         try:
             self._client: Any = distributed.Client(  # type: ignore[no-untyped-call]
                 address, timeout=patience, set_as_default=False, name="symbolize"

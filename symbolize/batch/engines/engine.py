@@ -122,8 +122,18 @@ def one_line(error: BaseException) -> str:
 
 
 def packed(task: Task) -> bytes:
-    """The pickled call of a task, for `perform`. Raises what pickle raises, which depends on the argument."""
-    return pickle.dumps((task.function, task.argument), pickle.HIGHEST_PROTOCOL)
+    """The pickled call of a task, for `perform`. Raises SymbolizeError if it cannot be pickled."""
+    return pickled((task.function, task.argument), "its argument")
+
+
+def pickled(value: Any, name: str) -> bytes:
+    """`value` for another process. Raises SymbolizeError, which calls it `name`, if it cannot be pickled."""
+    try:
+        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    except MemoryError:
+        raise
+    except Exception as error:  # of many classes, which depend on the value
+        raise SymbolizeError(f"{name} cannot be pickled") from error
 
 
 def perform(call: bytes, private_bytes: int, own: tuple[float, float] = (0, 0)) -> Reply:
@@ -136,7 +146,7 @@ def perform(call: bytes, private_bytes: int, own: tuple[float, float] = (0, 0)) 
             function, argument = pickle.loads(call)
             value = function(argument)
             del argument
-            data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+            data = pickled(value, "its result")
     except MemoryError as error:
         failure, detail = Failure.MEMORY, memory_line(error, private_bytes)
     except BaseException as error:

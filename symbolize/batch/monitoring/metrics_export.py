@@ -75,7 +75,8 @@ class MetricsServer(Observer):
         try:
             self._server = _Server(address, port)
         except (OSError, OverflowError, UnicodeError) as error:
-            raise UsageError(f"{address} port {port}: cannot listen there: {os_error_text(error)}") from error
+            text = os_error_text(error) if isinstance(error, OSError) else "there is no such address or port"
+            raise UsageError(f"{address} port {port}: cannot listen there: {text}") from error
         self._server.set_app(make_wsgi_app(metrics.registry))
         self.port = self._server.server_port
         self.url = f"http://{f'[{address}]' if ':' in address else address}:{self.port}/metrics"

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
+from symbolize.core.files import os_error_text
 from symbolize.core.protobuf import BYTES, FIXED64, WIRE_TYPE, field, varint
 from symbolize.proto import otlp_profiles_tags as tags
 
@@ -69,10 +70,10 @@ def parsed(text: bytes) -> Any:
         raise JsonError(f"has a message of more than {MAX_OBJECT >> 20} MiB")
     try:
         return json.loads(text)
-    except ValueError as error:
-        raise JsonError(f"is damaged ({error})") from error
-    except RecursionError:
-        raise JsonError("is nested too deep") from None
+    except json.JSONDecodeError as error:
+        raise JsonError(f"is damaged from character {error.pos} on") from error
+    except (ValueError, RecursionError) as error:
+        raise JsonError(f"is damaged ({os_error_text(error)})") from error
 
 
 def encode(message: str, value: Any, depth: int = 0) -> bytes:
