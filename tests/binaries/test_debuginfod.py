@@ -128,7 +128,7 @@ def test_second_try(first: Callable[[Request], None], tmp_path: Path) -> None:
 def test_who_is_left_alone_is_not_reported(tmp_path: Path) -> None:
     """Once a server sends the file nothing is said of those that had not answered."""
     done = threading.Event()
-    with HttpServer(sends()) as quick, HttpServer(lambda request: done.wait(5) and None) as slow:
+    with HttpServer(sends()) as quick, HttpServer(lambda request: done.wait(HANG) and None) as slow:
         fetched = fetch(tmp_path, slow, quick)
         done.set()
         assert [(attempt.place, attempt.outcome) for attempt in fetched.attempts] == [(quick.url, "found")]
@@ -174,19 +174,15 @@ def test_failure_is_not_tried_again(tmp_path: Path) -> None:
 def test_verdicts_are_told_and_shared(tmp_path: Path) -> None:
     """Each server is tried out once, and the next client knows."""
     dead, told, probed = unreachable(), [], []
-    limits = replace(FAST, probe_time=2.0)
-
-    def says_nothing(request: Request) -> None:
-        probed.append(request)
-        request.hang()
 
     def answers(request: Request) -> None:
         wait_for(lambda: bool(probed))  # they are tried out side by side
         request.reply(200)
 
-    with HttpServer(says(404), probe=answers) as server, HttpServer(says(404), probe=says_nothing) as mute:
+    # One that hangs up without an answer: it is not time that decides which of them is up.
+    with HttpServer(says(404), probe=answers) as server, HttpServer(says(404), probe=probed.append) as mute:
         urls = [dead, server.url, mute.url]
-        with Debuginfod(urls, cache=tmp_path, limits=limits, tell=told.append) as client:
+        with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
             for number in range(1, 9):
                 fetched = client.fetch(f"{number:02x}" * 20, "debuginfo")
                 # Nobody can say that the file is nowhere.
@@ -195,15 +191,14 @@ def test_verdicts_are_told_and_shared(tmp_path: Path) -> None:
         assert len(probed) == 1
         assert mute.asked == []
         assert len(server.asked) == 8
-        assert sorted(line.partition(": ")[2].partition(" (")[0] for line in told) == [
-            "answers",
-            "unreachable, not asked: Connection refused",
-            "unreachable, not asked: no answer in 2 s",
-        ]
+        texts = dict(line.split(": ", 1) for line in told)
+        assert texts[dead] == "unreachable, not asked: Connection refused"
+        assert texts[server.url].startswith("answers (")
+        assert texts[mute.url].startswith("unreachable, not asked: ")
         assert not (tmp_path / ("01" * 20) / "debuginfo").exists()
 
         told.clear()
-        with Debuginfod(urls, cache=tmp_path, limits=limits, tell=told.append) as client:
+        with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
             verdicts = client.probe()
             assert [verdicts[url][0] for url in urls] == [False, True, False]
         assert len(probed) == 1

@@ -236,7 +236,7 @@ class Answer:
                     raise NetworkFailure(f"stalled: nothing came for {stall_time:g} s") from None
                 if length is not None:
                     raise NetworkFailure(f"cut off: {count:,} of {length:,} bytes") from None
-                raise NetworkFailure(f"cut off after {count:,} bytes: {explain(error)}") from None
+                raise NetworkFailure(f"cut off after {count:,} bytes: {explain(error, stall_time)}") from None
             self._call.check()
             if not data:
                 break
@@ -395,7 +395,7 @@ class Transport:
         # urllib3 and http.client meet garbage with exceptions of many kinds, and so do sockets shut under them.
         except Exception as error:
             call.check()
-            raise NetworkFailure(explain(error)) from None
+            raise NetworkFailure(explain(error, answer_time)) from None
         finally:
             _thread.call = None
 
@@ -418,16 +418,16 @@ def through(proxy: str) -> urllib3.PoolManager:
     )
 
 
-def explain(error: BaseException) -> str:
-    """What went wrong, briefly and without URLs."""
+def explain(error: BaseException, patience: float) -> str:
+    """What went wrong, briefly and without URLs; `patience` is the time in seconds that a wait for bytes may take."""
     if isinstance(error, ProxyError):
-        return f"proxy: {explain(error.original_error)}"
+        return f"proxy: {explain(error.original_error, patience)}"
     if isinstance(error, NameResolutionError):
         return "the name of the host cannot be resolved"
     if isinstance(error, ConnectTimeoutError) and not isinstance(error, NewConnectionError):
         return "no connection in time"
     if isinstance(error, ReadTimeoutError):
-        return "no answer in time"
+        return f"no answer in {patience:g} s"
     if isinstance(error, SSLError):
         return printable(f"TLS: {error}")[:200]
     cause: BaseException | None = error
