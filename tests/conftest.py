@@ -6,12 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.buckets import Bucket
+from tests.support.tools import PACKAGES, missing, package
 
 COUNT = itertools.count()
 
@@ -35,6 +37,30 @@ sys.stdin.read()
 def pytest_configure() -> None:
     """Commands that tests start keep their compiled modules, or each of thousands compiles them again."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What a test needs and is missing skips it. A test with another program has that for its oracle, unless it is one
+    of processes."""
+    names = [name for mark in item.iter_markers("needs") for name in mark.args]
+    if reason := missing(names):
+        item.add_marker(pytest.mark.skip(reason=reason))
+    if not PACKAGES.issuperset(names) and item.get_closest_marker("process") is None:
+        item.add_marker(pytest.mark.oracle)
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """A worker of pytest-xdist counts what it leaves out."""
+    output = getattr(items[0].config, "workeroutput", None) if items else None
+    if output is not None:
+        output["deselected"] = output.get("deselected", 0) + len(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """The summary says how many that are, the same in every worker, as it does without workers."""
+    if count := getattr(node, "workeroutput", {}).get("deselected"):
+        node.config.pluginmanager.get_plugin("terminalreporter").stats.setdefault("deselected", [node] * count)
 
 
 def pytest_collection_finish() -> None:
@@ -84,7 +110,7 @@ def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
     """The address of an S3 server in a process of its own, because tests measure the memory of theirs."""
-    pytest.importorskip("moto.server")
+    package("moto.server")
     command = [sys.executable, "-c", SERVER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None and server.stdout is not None
@@ -95,7 +121,7 @@ def endpoint() -> Iterator[str]:
 @pytest.fixture
 def store(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The server, as the environment names it."""
-    s3fs = pytest.importorskip("s3fs")
+    s3fs = package("s3fs")
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +217,7 @@ def examples(pages: tuple[str, ...]) -> Iterator[str]:
     return (match[1] for match in re.finditer(r"^```pycon\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
 
 
+@pytest.mark.needs("pandas")
 @pytest.mark.parametrize("pages", [("library.md", "library-data.md"), ("guides/notebooks.md",)], ids=" ".join)
 def test_examples_run(pages: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The examples give what is printed below them, one after another in one session."""
@@ -226,8 +226,6 @@ def test_examples_run(pages: tuple[str, ...], tmp_path: Path, monkeypatch: pytes
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
     said: list[str] = []
     for number, text in enumerate(examples(pages), 1):
-        if re.search(r"\.to_pandas\(\)|leaves", text) and find_spec("pandas") is None:
-            continue
         test = doctest.DocTestParser().get_doctest(text, session, f"example {number}", f"docs/{pages[-1]}", None)
         assert test.examples
         runner.run(test, out=said.append, clear_globs=False)

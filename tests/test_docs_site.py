@@ -5,12 +5,12 @@ import re
 import struct
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests.support.docs_examples import DOCS, PAGES, ROOT
+from tests.support.tools import package
 
 SMALL = 300
 """Pixels that a picture is wider than."""
@@ -19,8 +19,8 @@ SMALL = 300
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site as CI builds it."""
-    if find_spec("mkdocs") is None or find_spec("mkdocstrings") is None or find_spec("material") is None:
-        pytest.skip("the extra docs is not installed")
+    for name in ("mkdocs", "mkdocstrings", "material"):
+        package(name)
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -18,8 +17,9 @@ from symbolize.cli.options import EXIT_BELOW, EXIT_SOME, EXIT_USAGE
 from symbolize.core.errors import UsageError
 from tests.support.docs_examples import DOCS, PAGES, ROOT
 from tests.support.examples import EXAMPLES, FILES, PROGRAM, Example, commands
+from tests.support.tools import package
 
-yaml = pytest.importorskip("yaml")
+yaml = package("yaml")
 
 UNITS = sorted(path.name for path in EXAMPLES.glob("*.service"))
 MANIFESTS = sorted(path.name for path in EXAMPLES.glob("kubernetes-*.yaml"))
@@ -90,7 +90,7 @@ def test_units_start_as_they_should() -> None:
     assert settings_of("symbolize-serve.service")["Type"] == "simple"
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
+@pytest.mark.needs("systemd-analyze")
 def test_systemd_reads_the_units(tmp_path: Path) -> None:
     """systemd finds nothing wrong with the units."""
     for path in (*EXAMPLES.glob("*.service"), *EXAMPLES.glob("*.timer")):
@@ -207,7 +207,7 @@ def leaves(value: Any, path: tuple[object, ...] = ()) -> Iterator[tuple[object, 
         yield (*path, repr(value))
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
+@pytest.mark.needs("kubectl")
 @pytest.mark.parametrize("name", MANIFESTS)
 def test_kubectl_knows_every_field(name: str, tmp_path: Path) -> None:
     """The types of Kubernetes have every field: kubectl, which drops others, gives back all of what it reads."""

@@ -20,6 +20,7 @@ from symbolize.profile import Frame, Profile
 from symbolize.symbols import Frames, TableCache, frames_at
 from symbolize.symbols import lookup as lookup_files
 from symbolize.write import encode
+from tests.support.tools import package
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 BINARIES = FIXTURES / "bin/gcc-pie"
@@ -241,7 +242,7 @@ VALUES = ["cpu-clock_sample/count", "cpu-clock_event/count"]
 
 def test_arrow(result: symbolize.Result) -> None:
     """A row a frame, texts as dictionaries that are null where nothing is known."""
-    pytest.importorskip("pyarrow")
+    package("pyarrow")
     table = result.profile.to_arrow()
     assert table.column_names == [*COLUMNS, *VALUES]
     assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == rows_of(result.profile)
@@ -250,7 +251,7 @@ def test_arrow(result: symbolize.Result) -> None:
 
 def test_pandas(result: symbolize.Result) -> None:
     """The same as a frame of pandas, texts as categories; its sums are those of the report."""
-    pytest.importorskip("pandas")
+    package("pandas")
     table = result.profile.to_pandas()
     assert list(table.columns) == [*COLUMNS, *VALUES]
     cells = table.astype(object).where(table.notna(), None)
@@ -265,7 +266,7 @@ def test_pandas(result: symbolize.Result) -> None:
 
 def test_equal_names_of_columns(result: symbolize.Result) -> None:
     """Two sample types of one name are two columns, and strings that read alike are one category."""
-    pytest.importorskip("pandas")
+    package("pandas")
     profile = result.profile.copy()
     profile.sample_types = [profile.sample_types[0]] * 2
     names = profile.functions.name.copy()

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.tools import package
+
 ROOT = Path(__file__).resolve().parents[1]
 COMMITTED = {
     ".binpb": ROOT / "protos",
@@ -16,7 +18,7 @@ COMMITTED = {
 @pytest.mark.parametrize("suffix", COMMITTED)
 def test_committed_files_are_current(tmp_path: Path, suffix: str) -> None:
     """Generating them anew changes nothing."""
-    pytest.importorskip("grpc_tools")
+    package("grpc_tools")
     runpy.run_path(str(ROOT / "protos" / "generate.py"))["generate"](tmp_path, tmp_path)
     generated = {path.name: path.read_bytes() for path in tmp_path.glob(f"*{suffix}")}
     assert generated

@@ -15,7 +15,7 @@ from symbolize.core.errors import UsageError
 from symbolize.load.pprof import load
 from symbolize.profile import Profile
 from tests.support.messages import profile_pb2
-from tests.support.pprof_oracle import needs_pprof, pprof, summed
+from tests.support.pprof_oracle import pprof, summed
 
 Label = tuple[str, str, int, str]
 """Key, text, number, unit."""
@@ -95,7 +95,7 @@ def test_labels(text: str, expected: set[int]) -> None:
     assert chosen(selected(profile, Filters(tagignore=text))) == set(range(len(SAMPLES))) - expected
 
 
-@needs_pprof
+@pytest.mark.needs("go")
 @pytest.mark.parametrize(
     "options",
     [

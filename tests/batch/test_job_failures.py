@@ -21,6 +21,7 @@ from symbolize.storage.input_names import Input
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import ALL_DONE, BINS, LEDGER, SPECTRA, copies, outputs
 from tests.support.fixture_files import BINARIES
+from tests.support.tools import package
 
 
 def test_a_task_of_several_is_divided_to_find_the_bad_one(some: Path, tmp_path: Path) -> None:
@@ -163,7 +164,7 @@ def test_a_link_that_leads_out_of_the_place(some: Path, tmp_path: Path) -> None:
 
 def test_a_server_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its inputs are no bad ones: the next run tries them, without being told."""
-    memory = pytest.importorskip("fsspec.implementations.memory").MemoryFileSystem()
+    memory = package("fsspec.implementations.memory").MemoryFileSystem()
     memory.pipe_file("/bucket-of-a-job/a.prof", LEDGER.read_bytes())
     memory.pipe_file("/bucket-of-a-job/bad", b"?")
     given = plan("memory://bucket-of-a-job/", tmp_path / "out", BINS)

@@ -28,9 +28,9 @@ from tests.support.buckets import Bucket
 from tests.support.docs_examples import DOCS, lay_out
 from tests.support.fixture_files import FIXTURES
 from tests.support.messages import profile_pb2
-from tests.support.pprof_oracle import needs_pprof
+from tests.support.tools import package
 
-parquet = pytest.importorskip("pyarrow.parquet")
+parquet = package("pyarrow.parquet")
 
 DAY = 86_400_000_000_000
 CENSUS = FIXTURES / "profiles" / "go" / "census.pb.gz"
@@ -319,10 +319,10 @@ def tops(path: Path, kind: str, unit: str) -> dict[str, int]:
     return found
 
 
-@needs_pprof
+@pytest.mark.needs("go", "duckdb")
 def test_duckdb_sums_what_pprof_shows(tmp_path: Path) -> None:
     """Over all profiles, the sum of a function in the files is what `go tool pprof -top` shows of the outputs."""
-    duckdb = pytest.importorskip("duckdb")
+    duckdb = package("duckdb")
     inputs = tmp_path / "in"
     for name, path in (("web/a.prof", LEDGER), ("db/b.pb.gz", SPECTRA), ("go/c.pb.gz", CENSUS)):
         (inputs / name).parent.mkdir(parents=True)
@@ -344,7 +344,7 @@ def test_duckdb_sums_what_pprof_shows(tmp_path: Path) -> None:
 
 def test_queries_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The queries of the guide give what it shows."""
-    duckdb = pytest.importorskip("duckdb")
+    duckdb = package("duckdb")
     lay_out(tmp_path)
     monkeypatch.chdir(tmp_path)
     arguments = ["profiles/", "--binaries", "build/", "--out", "symbolized/", "--parquet", "rows/", "-q"]

@@ -1,7 +1,6 @@
 """What debuginfod servers may answer: garbage, parts, redirects, too slowly, by way of proxies or TLS."""
 
 import gzip
-import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -331,8 +330,6 @@ def test_proxies(tmp_path: Path) -> None:
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """A certificate for localhost, with its key, that nobody signed."""
-    if not shutil.which("openssl"):
-        pytest.skip("needs openssl")
     path = tmp_path / "certificate.pem"
     command = [
         "openssl",
@@ -353,6 +350,7 @@ def certificate(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.needs("openssl")
 def test_https(certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Certificates are verified; a download by TLS can be ended."""
 

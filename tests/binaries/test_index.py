@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -29,7 +28,7 @@ def paths(entries: list[Any]) -> list[str]:
     return [entry.path for entry in entries]
 
 
-@pytest.mark.skipif(not shutil.which("readelf"), reason="needs readelf")
+@pytest.mark.needs("readelf")
 def test_build_ids_of_real_files() -> None:
     """The quick look at a file finds the build id that readelf shows and that the full reader finds."""
     for path in COMMITTED:

@@ -44,6 +44,7 @@ from tests.support.batch_runs import (
 )
 from tests.support.fixture_files import BINARIES
 from tests.support.poison import MEMORY, REASONS, Saboteur, write_poison
+from tests.support.tools import package
 
 LEDGER = GPERFTOOLS / "ledger-gcc-split.prof"
 SPECTRA = GPERFTOOLS / "spectra-clang-pie.prof"
@@ -102,10 +103,9 @@ def profiles(folder: Path, count: int) -> Path:
     return folder
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="reads system calls of x86-64: run it on such a machine")
 def test_poison(tmp_path: Path) -> None:
     """Inputs of twelve bad kinds among good ones: each in quarantine for its reason, all good ones done."""
-    if platform.machine() != "x86_64":
-        pytest.skip("the test reads system calls of x86-64")
     inputs = profiles(tmp_path / "in", 20)
     names = {kind: f"{ORDER.get(kind, 'm')}-{kind}" for kind in REASONS}
     paths = {kind: write_poison(inputs, kind, name) for kind, name in names.items()}
@@ -452,7 +452,7 @@ def test_told_to_end(number: signal.Signals) -> None:
 
 def test_no_address_of_a_scheduler(tmp_path: Path) -> None:
     """The command ends at once."""
-    pytest.importorskip("distributed")
+    package("distributed")
     inputs = profiles(tmp_path / "in", 1)
     ended = run(inputs, "--out", "out", "--no-cache", "--dask", "nonsense")
     assert ended.returncode == 2
@@ -501,7 +501,7 @@ def test_disk_full(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", out], check=False).returncode:
-        pytest.skip("file systems cannot be mounted here")
+        pytest.skip("file systems cannot be mounted: run it as root with CAP_SYS_ADMIN")
     try:
         full = run(inputs, *BINS, "--out", out, "--no-cache", "--jobs", "2")
         assert full.returncode == 1

@@ -32,8 +32,9 @@ from tests.support.batch_runs import (
 )
 from tests.support.fixture_files import BINARIES
 from tests.support.http_server import HttpServer, Request
+from tests.support.tools import package
 
-distributed = pytest.importorskip("distributed")
+distributed = package("distributed")
 BINS = ["-b", str(BINARIES / "gcc-split"), "-b", str(BINARIES / "clang-pie"), "-b", str(BINARIES / "gcc-pie")]
 
 

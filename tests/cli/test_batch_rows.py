@@ -6,11 +6,10 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 from tests.support.batch_runs import BINS, LEDGER, copies, files_below, kill_group, outputs, run, start
+from tests.support.tools import package
 
-parquet = pytest.importorskip("pyarrow.parquet")
+parquet = package("pyarrow.parquet")
 
 DAY = 86_400
 PROFILES = 12

@@ -15,7 +15,6 @@ from symbolize.batch.engines.engine import Failure, Task
 from symbolize.batch.tasks import decode_binary, forget_worker, symbolize_inputs
 from symbolize.binaries.index_update import IndexUpdate
 from symbolize.cli import main
-from symbolize.core.page_faults import COMPILED
 from symbolize.elf import ElfImage
 from symbolize.load import load
 from symbolize.pipeline import Symbolizer
@@ -23,12 +22,13 @@ from symbolize.symbols import SymbolTable, TableCache
 from symbolize.symbols.build import Builder
 from tests.support.batch_engines import DirectEngine
 from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support.tools import needs_compiled
 
 PERF = FIXTURES / "profiles" / "perf" / "spectra-gcc-pie.pb.gz"
 LEDGER = FIXTURES / "profiles" / "perf" / "ledger-clang-nopie-dwarf4-lld.pb.gz"
 OTHER = BINARIES / "clang-pie" / "spectra"
 
-pytestmark = pytest.mark.skipif(not COMPILED, reason="without the compiled module files are read, not mapped")
+pytestmark = needs_compiled
 
 
 @pytest.fixture(autouse=True)

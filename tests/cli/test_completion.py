@@ -4,7 +4,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -36,9 +35,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """The path of the script for a shell, which has to be there."""
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+    """The path of the script for a shell."""
     assert main(["completion", shell]) == 0
     Path(".script").write_text(capsys.readouterr().out)
     subprocess.run([shell, "-n", ".script"], check=True)
@@ -58,6 +55,7 @@ def test_all_options_are_offered(shell: str, capsys: pytest.CaptureFixture[str])
                 assert str(choice) in text
 
 
+@pytest.mark.needs("bash")
 @pytest.mark.parametrize(("line", "offered"), CASES)
 def test_bash(line: str, offered: set[str], capsys: pytest.CaptureFixture[str]) -> None:
     """The function that bash calls."""
@@ -69,6 +67,7 @@ def test_bash(line: str, offered: set[str], capsys: pytest.CaptureFixture[str]) 
     assert run.stderr == ""
 
 
+@pytest.mark.needs("fish")
 @pytest.mark.parametrize(("line", "offered"), CASES)
 def test_fish(line: str, offered: set[str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """`complete -C` prints what fish would offer."""
@@ -107,7 +106,7 @@ def shown_after(command: list[str], typed: str, expected: str) -> str:
         ("symbolize -b cpu\t", r"symbolize -b cpu\\ profile"),
     ],
 )
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("shell", [pytest.param(name, marks=pytest.mark.needs(name)) for name in ("bash", "zsh")])
 def test_on_a_terminal(shell: str, line: str, completed: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Words are completed by the tab key."""
     path = script(shell, capsys)

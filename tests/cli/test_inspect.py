@@ -22,7 +22,6 @@ from tests.support.elf_writer import Section, Symbol, build_id_note, elf_file, t
 from tests.support.fixture_files import BINARIES, PARTS
 from tests.support.split_writer import package_file, split_unit
 
-READELF = shutil.which("readelf")
 KALLSYMS = b"""ffffffff81000000 T _text
 ffffffff81000000 T startup
 ffffffff81000100 t secondary
@@ -58,8 +57,7 @@ def printed(path: Path, *arguments: str, capsys: pytest.CaptureFixture[str]) -> 
 
 def functions_by_readelf(path: Path) -> dict[str, int]:
     """The defined functions in each symbol table, as readelf lists them."""
-    assert READELF is not None
-    out = subprocess.run([READELF, "-sW", path], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, check=True).stdout
     counts: Counter[str] = Counter()
     table = ""
     for line in out.splitlines():
@@ -71,24 +69,23 @@ def functions_by_readelf(path: Path) -> dict[str, int]:
     return dict(counts)
 
 
+@pytest.mark.needs("readelf")
 @pytest.mark.parametrize(
     "name", ["gcc-pie", "gcc-nopie-dwarf4", "clang-nopie-dwarf4-lld", "clang-gz-zstd", "aarch64", "gcc-gc-sections"]
 )
 @pytest.mark.parametrize("program", ["ledger", "libresonance.so"])
 def test_numbers_are_those_of_readelf(name: str, program: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Functions, build id, segments, and the units with their versions."""
-    if READELF is None:
-        pytest.skip("readelf is not installed")
     path = BINARIES / name / program
     elf = inspected(path, capsys=capsys)["elf"]
     assert {table: number for table, number in elf["functions"].items() if number} == functions_by_readelf(path)
-    run = subprocess.run([READELF, "-nlW", path], capture_output=True, text=True, check=True)
+    run = subprocess.run(["readelf", "-nlW", path], capture_output=True, text=True, check=True)
     assert f"Build ID: {elf['build_id']}" in run.stdout
     loads = [line.split() for line in run.stdout.splitlines() if line.split()[:1] == ["LOAD"]]
     assert [[int(field, 16) for field in (row[1], row[2], row[4], row[5])] for row in loads] == [
         [segment[key] for key in ("file_offset", "vaddr", "file_size", "memory_size")] for segment in elf["segments"]
     ]
-    command = [READELF, "--debug-dump=info", "--dwarf-depth=1", path]
+    command = ["readelf", "--debug-dump=info", "--dwarf-depth=1", path]
     dump = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     versions = Counter(line.split()[1] for line in dump.splitlines() if line.strip().startswith("Version:"))
     assert elf["debug"]["versions"] == dict(versions)

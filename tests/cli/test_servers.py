@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -186,7 +185,7 @@ def test_a_file_found_by_its_place_gives_way_to_one_with_the_id(tmp_path: Path) 
     assert (found.paths, found.verified, found.wanted) == ([str(SPECTRA)], True, [])
 
 
-@pytest.mark.skipif(shutil.which("objcopy") is None, reason="needs objcopy")
+@pytest.mark.needs("objcopy")
 def test_nothing_is_fetched_ahead_that_a_folder_has() -> None:
     """A debug file that only a debug link leads to is enough; one that has no build id of its own is not asked for."""
     Path("root").mkdir()

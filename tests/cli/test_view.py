@@ -51,7 +51,7 @@ def test_top(capsys: pytest.CaptureFixture[str]) -> None:
     assert raw.splitlines()[2].endswith("[ledger]")
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")
+@pytest.mark.needs("go")
 @pytest.mark.parametrize(
     "filters",
     [

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symbolize.core.cursor import COMPILED
 from symbolize.core.grouping import add_up, first_of_numbers, number_lists, number_tuples
 from tests.support import interpreted
+from tests.support.tools import needs_compiled
 
 SCRIPT = """
 import json
@@ -47,7 +47,7 @@ def test_offsets_outside_are_an_error() -> None:
         add_up(np.ones((1, 1), np.int64).data, np.array([1], np.int32).data, np.zeros((1, 1), np.int64).data)
 
 
-@pytest.mark.skipif(not COMPILED, reason="there is nothing to compare with")
+@needs_compiled
 def test_the_source_gives_the_same_answers(tmp_path: Path) -> None:
     """Compiled and interpreted, numbers and sums are the same."""
     script = tmp_path / "number.py"

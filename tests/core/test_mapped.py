@@ -15,11 +15,9 @@ import pytest
 
 from symbolize.core import mapped
 from symbolize.core.mapped import CHANGED, UNREADABLE, ChangedFile, MappedFile, let_go
-from symbolize.core.page_faults import COMPILED
+from tests.support.tools import needs_compiled
 
 SIZE = 64 * os.sysconf("SC_PAGE_SIZE")
-
-needs_handler = pytest.mark.skipif(not COMPILED, reason="without the compiled module files are read, not mapped")
 
 
 @pytest.fixture
@@ -54,7 +52,7 @@ HARM = {
 HARMLESS = {"removed": os.unlink, "replaced": replace, "linked": lambda path: os.link(path, f"{path}.other")}
 
 
-@needs_handler
+@needs_compiled
 @pytest.mark.parametrize("harm", HARM.values(), ids=HARM)
 def test_harm_is_found(path: Path, harm: Callable[[Path], object]) -> None:
     """Reading goes on, also of pages that were not read before, and what was read does not count."""
@@ -103,7 +101,7 @@ def test_without_mapping(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         MappedFile(path)
 
 
-@needs_handler
+@needs_compiled
 def test_more_files_than_the_handler_knows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file more than there are ranges is read; a range is free again when the last view has gone."""
 
@@ -126,7 +124,7 @@ def test_more_files_than_the_handler_knows(path: Path, monkeypatch: pytest.Monke
         assert len(os.listdir("/proc/self/fd")) == before
 
 
-@needs_handler
+@needs_compiled
 def test_views_keep_the_protection(path: Path) -> None:
     """A view that is left when the file was closed can be read as before."""
     file = MappedFile(path)
@@ -140,7 +138,7 @@ def test_views_keep_the_protection(path: Path) -> None:
     assert [other.problem for other in others] == [""] * 8
 
 
-@needs_handler
+@needs_compiled
 def test_read_while_another_thread_truncates(path: Path) -> None:
     """Loops that have released the GIL go on."""
     for _ in range(20):
@@ -164,7 +162,7 @@ def test_read_while_another_thread_truncates(path: Path) -> None:
         assert zlib.crc32(file.data) == zlib.crc32(bytes(SIZE))
 
 
-@needs_handler
+@needs_compiled
 def test_pages_are_given_back(path: Path) -> None:
     """What is not needed in memory is read again when it is asked for."""
     file = MappedFile(path)
@@ -197,7 +195,7 @@ CUT = "os.truncate(path, 0)\nprint(sum(m.data[::4096]), m.problem)\n"
 SEND = "os.kill(os.getpid(), signal.SIGBUS)\n"
 
 
-@needs_handler
+@needs_compiled
 @pytest.mark.parametrize(
     ("code", "options"),
     [
@@ -216,7 +214,7 @@ def test_other_handlers(path: Path, code: str, options: list[str]) -> None:
     assert (ended.stdout, ended.stderr, ended.returncode) == (f"0 {CHANGED}\n", "", 0)
 
 
-@needs_handler
+@needs_compiled
 @pytest.mark.parametrize(
     ("code", "said"),
     [
@@ -241,7 +239,7 @@ def test_faults_of_others(path: Path, code: str, said: int) -> None:
     assert ended.stderr.count("Fatal Python error: Bus error") == said
 
 
-@needs_handler
+@needs_compiled
 def test_ignored_signals_are_ignored(path: Path) -> None:
     """Who ignores the signal is not ended by one that is sent."""
     ended = run("signal.signal(signal.SIGBUS, signal.SIG_IGN)\n" + OPEN + SEND + "print(m.data[0])", path)
@@ -255,7 +253,7 @@ def test_nothing_is_installed_by_importing() -> None:
     assert ended.stdout == "True\n"
 
 
-@needs_handler
+@needs_compiled
 def test_disks_that_fail(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page that cannot be had of a file that is as it was is an error of its disk."""
     file = MappedFile(path)

@@ -8,8 +8,6 @@ import pytest
 from tests.support.drop_ins import SPECTRA, Output, other, own
 from tests.support.fixture_files import BINARIES
 
-ADDR2LINE = shutil.which("addr2line") or ""
-needs_addr2line = pytest.mark.skipif(not ADDR2LINE, reason="addr2line is not installed")
 LEDGER = BINARIES / "gcc-pie" / "ledger"
 
 
@@ -42,16 +40,16 @@ def test_golden(tool: Tool) -> None:
 OPTIONS = ["", "-f", "-fi", "-fiC", "-fipaC", "-a", "-s -f", "-pf", "-p", "-Rrfb elf64-x86-64"]
 
 
-@needs_addr2line
+@pytest.mark.needs("addr2line")
 @pytest.mark.parametrize("options", OPTIONS)
 def test_options(options: str, tool: Tool) -> None:
     """Each option gives the same bytes, for words and for lines, also for what is no number."""
     inputs = ["23d1", "0x23d1", "0x1", "zz", "2340", "-1", "ffffffffffffffffffff", " 2340", "0x", "main", "2340 rest"]
     words = [*options.split(), "-e", str(SPECTRA)]
-    reference = other([ADDR2LINE, *words, *(each for each in inputs if not each.startswith("-"))])
+    reference = other(["addr2line", *words, *(each for each in inputs if not each.startswith("-"))])
     assert tool([*words, *(each for each in inputs if not each.startswith("-"))]).out == reference.out
     lines = "".join(f"{each}\n" for each in inputs).encode() + b"\n" + b"4" * 250 + b"\n2340"
-    assert tool(words, lines).out == other([ADDR2LINE, *words], lines).out
+    assert tool(words, lines).out == other(["addr2line", *words], lines).out
 
 
 OFFSETS = [
@@ -73,16 +71,16 @@ OFFSETS = [
 ]
 
 
-@needs_addr2line
+@pytest.mark.needs("addr2line")
 def test_offsets_of_symbols(tool: Tool) -> None:
     """An offset is read as C's strtoul reads it, and the highest number where it is too large."""
     lines = "".join(f"{symbol}+{offset}\n" for symbol in ("main", "main ") for offset in OFFSETS).encode()
     words = ["-a", "-e", str(SPECTRA)]
     found = tool(words, lines).out.splitlines()[::2]
-    assert found == other([ADDR2LINE, *words], lines).out.splitlines()[::2]
+    assert found == other(["addr2line", *words], lines).out.splitlines()[::2]
 
 
-@needs_addr2line
+@pytest.mark.needs("addr2line")
 def test_functions_of_gcc(tool: Tool) -> None:
     """Functions, inlined ones too, and lines of a program by gcc at 300 places.
 
@@ -91,7 +89,7 @@ def test_functions_of_gcc(tool: Tool) -> None:
     its own (R381, names of drop-ins)."""
     lines = "".join(f"{each:x}\n" for each in range(0x2400, 0x2400 + 3 * 300, 3)).encode()
     words = ["-fi", "-e", str(LEDGER)]
-    expected = [line.partition(b" (discriminator")[0] for line in other([ADDR2LINE, *words], lines).out.splitlines()]
+    expected = [line.partition(b" (discriminator")[0] for line in other(["addr2line", *words], lines).out.splitlines()]
     found = tool(words, lines).out.splitlines()
     places = zip(found[1::2], expected[1::2], strict=True)
     assert all(ours in (theirs, b"??:0") for ours, theirs in places)  # there is nothing between functions
@@ -99,13 +97,13 @@ def test_functions_of_gcc(tool: Tool) -> None:
     assert len(differing) <= len(found[::2]) // 4, differing
 
 
-@needs_addr2line
+@pytest.mark.needs("addr2line")
 def test_section(tool: Tool) -> None:
     """With -j numbers count from the begin of a section, are printed as they came, and have no name behind its end,
     where other sections are."""
     words = ["-a", "-j", ".text", "-e", str(SPECTRA)]
     lines = b"0\n3d1\n12de\n12e4\n1300\nffffffffffffffff\n"
-    assert tool(words, lines).out == other([ADDR2LINE, *words], lines).out
+    assert tool(words, lines).out == other(["addr2line", *words], lines).out
     # binutils adds the section to a symbol, which has its own already, and to the 0 of a word that is neither.
     words += ["main", "nosuch"]
     assert tool(words).out == b"0x0000000000002340\n/src/spectra/main.cc:113\n0x0000000000000000\n??:0\n"

@@ -20,10 +20,10 @@ from symbolize.elf import ElfImage
 from symbolize.names import same_function
 from tests.support.drop_ins import SPECTRA, Output, other, own
 from tests.support.fixture_files import BINARIES
+from tests.support.tools import find
 
-LLVM = shutil.which("llvm-symbolizer-19") or ""
-LLVM_ADDR2LINE = shutil.which("llvm-addr2line-19") or ""
-needs_llvm = pytest.mark.skipif(not LLVM, reason="llvm-symbolizer-19 is not installed")
+LLVM = find("llvm-symbolizer-19")
+needs_llvm = pytest.mark.needs("llvm-symbolizer-19")
 
 INLINED = "0x23d1"
 """An address in `main` of SPECTRA, where another function is inlined."""
@@ -372,10 +372,10 @@ def test_names_of_links(program: str, name: str) -> None:
     assert tool_of(program) == name
 
 
-@pytest.mark.skipif(not LLVM_ADDR2LINE, reason="llvm-addr2line-19 is not installed")
+@pytest.mark.needs("llvm-addr2line-19")
 @pytest.mark.parametrize("options", ["", "-f", "-fi", "-fiC", "-fipaC", "-a -s"])
 def test_llvm_addr2line(options: str, tool: Tool) -> None:
     """llvm-addr2line has GNU's style and other defaults; all addresses are hexadecimal."""
     words = [*options.split(), "-e", str(SPECTRA)]
     lines = f"{INLINED[2:]}\n{INLINED}\n11\nzz\n,\nmain\n".encode()
-    assert tool(words, lines, "llvm-addr2line").out == other([LLVM_ADDR2LINE, *words], lines).out
+    assert tool(words, lines, "llvm-addr2line").out == other([find("llvm-addr2line-19"), *words], lines).out

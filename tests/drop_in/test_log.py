@@ -13,6 +13,7 @@ import pytest
 from symbolize.drop_in.trace_lines import LONGEST, trace_line
 from symbolize.elf import ElfImage, inside_calls
 from tests.support.drop_ins import SPECTRA, Output, other, own
+from tests.support.tools import find
 
 BUILD_ID = "fddfb64b84f1b9151c2c4bfbd662e7eb392cb1d0"
 MAIN = 0x2340
@@ -20,8 +21,6 @@ MAIN = 0x2340
 HEADER = "/usr/lib/gcc/x86_64-linux-gnu/12/../../../../include/c++/12/bits/std_function.h"
 INNER = f"std::function<double (double)>::function<main::$_1, void>(main::$_1&&) {HEADER}:452:19"
 OUTER = "main /src/spectra/main.cc:116:22"
-CLANG = shutil.which("clang++-19") or ""
-LLVM = shutil.which("llvm-symbolizer-19") or ""
 
 
 class Command:
@@ -68,6 +67,7 @@ def test_sanitizer(log: Command, tmp_path: Path) -> None:
     assert found.code == 0
 
 
+@pytest.mark.needs("llvm-symbolizer-19")
 def test_glibc(log: Command, tmp_path: Path) -> None:
     """The line of the call is taken, not that of the instruction behind it, which a return address is of (R385,
     addresses in texts)."""
@@ -96,9 +96,7 @@ def test_address_of_another_build(symbol: str, log: Command) -> None:
 
 def own_line(vaddr: int) -> str:
     """File, line and column of the outermost function at an address of SPECTRA, as llvm-symbolizer has them."""
-    if not LLVM:
-        pytest.skip("llvm-symbolizer-19 is not installed")
-    return other([LLVM, f"--obj={SPECTRA}", hex(vaddr)]).out.decode().split("\n")[-3]
+    return other([find("llvm-symbolizer-19"), f"--obj={SPECTRA}", hex(vaddr)]).out.decode().split("\n")[-3]
 
 
 def test_name_alone_needs_a_call(log: Command) -> None:
@@ -199,13 +197,13 @@ int main() { Box box{new int[4]}; delete[] box.values; return use(box, 1); }
 """
 
 
-@pytest.mark.skipif(not (CLANG and LLVM), reason="clang++-19 or llvm-symbolizer-19 is not installed")
+@pytest.mark.needs("clang++-19", "libclang_rt.asan", "llvm-symbolizer-19")
 def test_real_report(log: Command, tmp_path: Path) -> None:
     """A report of the address sanitizer gets the frames that the sanitizer gives it with llvm-symbolizer."""
     (tmp_path / "a.cc").write_text(SOURCE)
     program = tmp_path / "program"
     command = [
-        CLANG,
+        find("clang++-19"),
         "-g",
         "-O1",
         "-fsanitize=address",
@@ -215,11 +213,10 @@ def test_real_report(log: Command, tmp_path: Path) -> None:
         "-o",
         program,
     ]
-    if subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode:
-        pytest.skip("the runtime of the address sanitizer is not installed")
+    subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
     plain = {**os.environ, "ASAN_OPTIONS": "symbolize=0"}
     raw = subprocess.run([program], capture_output=True, env=plain, check=False).stderr
-    named = {**os.environ, "ASAN_SYMBOLIZER_PATH": LLVM}
+    named = {**os.environ, "ASAN_SYMBOLIZER_PATH": find("llvm-symbolizer-19")}
     expected = subprocess.run([program], capture_output=True, env=named, check=False).stderr
     found = log(raw, "-b", str(tmp_path)).out
     frames = re.compile(rb" in (.*a\.cc:.*)")

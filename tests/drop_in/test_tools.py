@@ -20,16 +20,10 @@ from tests.support.tool_folders import (
     real,
     stand_in,
 )
+from tests.support.tools import find
 
 PROGRAMS = Path(__file__).parent / "programs"
-LLVM = shutil.which("llvm-symbolizer-19") or ""
-RUSTC = shutil.which("rustc") or shutil.which("rustc", path=str(Path.home() / ".cargo" / "bin")) or ""
-CLANG = shutil.which("clang++-19") or ""
-PERF = shutil.which("perf") or ""
-PERL_PPROF = shutil.which("google-pprof") or ""
-needs_llvm = pytest.mark.skipif(not LLVM, reason="llvm-symbolizer-19 is not installed")
-needs_pprof = pytest.mark.skipif(not shutil.which("go"), reason="pprof is built with go, which is not installed")
-needs_binutils = pytest.mark.skipif(not shutil.which("addr2line"), reason="addr2line is not installed")
+LLVM = find("llvm-symbolizer-19")
 COUNT = 150
 """Addresses in a profile."""
 FEW = COUNT // 10
@@ -71,10 +65,8 @@ def split(variant: str, name: str, listed: str, differing: int = 0) -> Callable[
 
 def rust(folder: Path) -> Subject:
     """A program built with rustc."""
-    if not RUSTC:
-        pytest.skip("rustc is not installed")
     path = folder / "shelf"
-    subprocess.run([RUSTC, "-O", "-g", "-o", path, PROGRAMS / "shelf.rs"], check=True)
+    subprocess.run([find("rustc"), "-O", "-g", "-o", path, PROGRAMS / "shelf.rs"], check=True)
     return Subject(path, path, "shelf::Shelf.*::add", differing=FEW)
 
 
@@ -96,9 +88,10 @@ SUBJECTS = {
     "zlib": fixture("gcc-gz-zlib", "ledger", "price_list"),
     "split": split("gcc-split", "ledger", "price_list", COUNT),
 }
+SUBJECT_PARAMS = [pytest.param(name, marks=pytest.mark.needs("rustc") if name == "rust" else ()) for name in SUBJECTS]
 
 
-@pytest.fixture(scope="module", params=SUBJECTS)
+@pytest.fixture(scope="module", params=SUBJECT_PARAMS)
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     """Each of the binaries."""
     return SUBJECTS[request.param](tmp_path_factory.mktemp("binary"))
@@ -185,8 +178,7 @@ def llvm(pprof: Path, subject: Subject, profile: Path, tmp_path_factory: pytest.
     return reports(pprof, tools, subject, profile)
 
 
-@needs_llvm
-@needs_pprof
+@pytest.mark.needs("llvm-symbolizer-19", "go", "nm")
 def test_pprof(pprof: Path, subject: Subject, profile: Path, llvm: Reports, tmp_path: Path) -> None:
     """pprof, which asks llvm-symbolizer, prints the same frames, totals and source lines; names may differ where ours
     is better."""
@@ -205,9 +197,7 @@ def test_pprof(pprof: Path, subject: Subject, profile: Path, llvm: Reports, tmp_
         assert [ours.top[each] for each in named] == [llvm.top[each] for each in named]
 
 
-@needs_llvm
-@needs_binutils
-@needs_pprof
+@pytest.mark.needs("llvm-symbolizer-19", "addr2line", "go", "nm")
 def test_pprof_with_addr2line(pprof: Path, subject: Subject, profile: Path, llvm: Reports, tmp_path: Path) -> None:
     """Where pprof finds addr2line only, it prints what it prints with that of binutils or, where this is wrong, with
     LLVM's symbolizer."""
@@ -225,8 +215,7 @@ def test_pprof_with_addr2line(pprof: Path, subject: Subject, profile: Path, llvm
         assert ours.top == gnu.top and len(ours.top) > 4
 
 
-@pytest.mark.skipif(not PERL_PPROF, reason="google-pprof is not installed")
-@needs_binutils
+@pytest.mark.needs("google-pprof", "addr2line", "nm", "objdump", "c++filt")
 @pytest.mark.parametrize("unit", ["lines", "functions"])
 def test_perl_pprof(unit: str, tmp_path: Path) -> None:
     """The pprof of gperftools, which asks addr2line, prints the same totals of functions and lines (R384: no `/./`)."""
@@ -240,7 +229,7 @@ def test_perl_pprof(unit: str, tmp_path: Path) -> None:
 
     def totals(tools: Tools) -> str:
         variables = tools.environment(PATH="/usr/bin:/bin", PPROF_TOOLS=f"{tools.folder}/")
-        command = [PERL_PPROF, "--text", f"--{unit}", path, profile]
+        command = [find("google-pprof"), "--text", f"--{unit}", path, profile]
         return subprocess.run(command, capture_output=True, text=True, check=True, env=variables).stdout
 
     others = "nm", "objdump", "c++filt"
@@ -251,8 +240,7 @@ def test_perl_pprof(unit: str, tmp_path: Path) -> None:
     assert ours.count("\n") > 30
 
 
-@pytest.mark.skipif(not PERF, reason="perf is not installed")
-@needs_binutils
+@pytest.mark.needs("perf", "addr2line")
 def test_perf(tmp_path: Path) -> None:
     """perf, which asks addr2line, prints the same functions and source lines of a recording, inlined ones too."""
     installed = tmp_path / "root" / "opt" / "spectra"
@@ -271,7 +259,7 @@ def test_perf(tmp_path: Path) -> None:
     tools = stand_in(tmp_path / "ours", "addr2line")
     ours = frames(tools)
     if not tools.starts:
-        pytest.skip("this perf reads debug information itself")
+        pytest.skip("this perf asks no addr2line, as that of Debian does: apt-get install linux-perf")
     assert ours == frames(real(tmp_path / "gnu", "addr2line"))
     assert len(ours) > 100 and any("resonance.h:" in each for each in ours)
 
@@ -295,8 +283,6 @@ MISTAKES = {
     "too": "signed integer overflow",
 }
 """What the program with mistakes can be asked for, and how sanitizers call it."""
-ASAN_SYMBOLIZE = shutil.which("asan_symbolize-19") or ""
-needs_sanitizers = pytest.mark.skipif(not CLANG, reason="clang++-19 is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -304,9 +290,7 @@ def mistaken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program with mistakes that sanitizers find."""
     path = tmp_path_factory.mktemp("program") / "shelf"
     flags = "-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"
-    run = subprocess.run([CLANG, *flags, "-o", path, PROGRAMS / "shelf.cc"], check=False, capture_output=True)
-    if run.returncode:
-        pytest.skip("the sanitizers of clang 19 are not installed")
+    subprocess.run([find("clang++-19"), *flags, "-o", path, PROGRAMS / "shelf.cc"], check=True, capture_output=True)
     return path
 
 
@@ -316,8 +300,7 @@ def comparable(report: str) -> str:
     return text.replace("__libc_start_main_impl", "__libc_start_main")
 
 
-@needs_llvm
-@needs_sanitizers
+@pytest.mark.needs("llvm-symbolizer-19", "clang++-19", "libclang_rt.asan")
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_sanitizers(mistake: str, mistaken: Path, tmp_path: Path) -> None:
     """The reports of the address and undefined-behaviour sanitizers are equal."""
@@ -336,9 +319,7 @@ def test_sanitizers(mistake: str, mistaken: Path, tmp_path: Path) -> None:
     assert MISTAKES[mistake] in ours and re.search(r"#[01] .* in .*shelf.cc:\d+:\d+\n", ours)
 
 
-@needs_llvm
-@needs_sanitizers
-@pytest.mark.skipif(not ASAN_SYMBOLIZE, reason="asan_symbolize-19 is not installed")
+@pytest.mark.needs("llvm-symbolizer-19", "clang++-19", "libclang_rt.asan", "asan_symbolize-19")
 def test_asan_symbolize(mistaken: Path, tmp_path: Path) -> None:
     """asan_symbolize puts the same names into a report that has none."""
     alone = {"ASAN_OPTIONS": "symbolize=0", "PATH": str(tmp_path)}
@@ -347,7 +328,12 @@ def test_asan_symbolize(mistaken: Path, tmp_path: Path) -> None:
     def named(tools: Tools) -> str:
         variables = tools.environment(PATH=f"{tools.folder}:/usr/bin:/bin")
         run = subprocess.run(
-            [ASAN_SYMBOLIZE, "--demangle"], input=report, capture_output=True, text=True, check=True, env=variables
+            [find("asan_symbolize-19"), "--demangle"],
+            input=report,
+            capture_output=True,
+            text=True,
+            check=True,
+            env=variables,
         )
         return comparable(run.stdout)
 

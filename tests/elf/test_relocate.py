@@ -116,7 +116,7 @@ def test_types_by_name(machine: str) -> None:
     prefix = re.compile(r"R_(X86_64|[A-Z0-9]+)_")
     known = getattr(enums, f"ENUM_RELOC_TYPE_{suffix}", None)
     if known is None:
-        pytest.skip("this pyelftools does not know the machine")
+        pytest.skip(f"this pyelftools has no relocations of {machine}: pip install --upgrade pyelftools")
     names = {number: prefix.sub("", name, 1) for name, number in known.items()}
     sums = {"ADD": Effect.ADD, "SUB": Effect.SUBTRACT, "DISTANCE": Effect.DISTANCE, "": Effect.VALUE}
     checked = 0

@@ -20,7 +20,7 @@ from symbolize.profile import AddressKind, Profile
 from symbolize.write import encode
 from tests.support import pprof_writer
 from tests.support.fixture_files import BINARIES, FIXTURES
-from tests.support.pprof_oracle import needs_pprof, pprof, summed
+from tests.support.pprof_oracle import pprof, summed
 from tests.support.pprof_writer import Line, Mapping, Place
 
 LEDGER = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
@@ -174,7 +174,7 @@ MIXED: list[Stack] = [
 ]
 
 
-@needs_pprof
+@pytest.mark.needs("go")
 @pytest.mark.parametrize(
     ("drop", "keep", "options"),
     [

@@ -31,8 +31,6 @@ HEADERS = fixtures.BINARIES / "headers"
 STRIPPED = sorted((HEADERS / "stripped").iterdir())
 LIBRARY = "/opt/lib/library.so"
 
-needs_llvm = pytest.mark.skipif(fixtures.LLVM_SYMBOLIZER is None, reason="llvm-symbolizer-19 is not installed")
-
 
 def debug_file(stripped: Path) -> Path:
     """The debug file of one of the libraries."""
@@ -72,7 +70,7 @@ class TestHeadersInTheSegmentOfTheCode:
             assert elf is not None
             assert elf.code == ("here" if expected else "elsewhere")
 
-    @needs_llvm
+    @pytest.mark.needs("llvm-symbolizer-19")
     @pytest.mark.parametrize("by_name", [False, True], ids=["build id", "name"])
     @pytest.mark.parametrize("beside", [True, False], ids=["beside", "alone"])
     @pytest.mark.parametrize("stripped", STRIPPED, ids=lambda path: path.stem)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -49,7 +48,7 @@ def comparable(frames: list[Frame]) -> list[Frame]:
     return [(name, file.replace("/./", "/"), line, column) for name, file, line, column in frames]
 
 
-@pytest.mark.skipif(not fixtures.LLVM_SYMBOLIZER, reason="needs llvm-symbolizer-19")
+@pytest.mark.needs("llvm-symbolizer-19")
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.name)
 def test_inline_chains(path: Path, tmp_path: Path) -> None:
     """Every location in our own binaries has the chain of names, files, lines and columns of llvm-symbolizer."""
@@ -152,7 +151,7 @@ class TestSplitBinaries:
                 assert linked == both[name, address][-1][0]
 
 
-@pytest.mark.skipif(not CENSUS.exists(), reason="needs the Go binary, which fixtures/build.py makes")
+@pytest.mark.needs("census")
 def test_go_profile_gets_its_names_back(tmp_path: Path) -> None:
     """A Go profile without names, whose build id only a section of the binary holds, has the runtime's names again."""
     profiles = FIXTURES / "profiles" / "go"
@@ -174,7 +173,7 @@ def test_go_profile_gets_its_names_back(tmp_path: Path) -> None:
     assert agreeing > 0.8 * len(theirs)
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="needs go")
+@pytest.mark.needs("go")
 class TestPprofReadsIt:
     """`go tool pprof` shows our names and does not look for others."""
 

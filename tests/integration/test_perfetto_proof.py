@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -62,7 +61,7 @@ def compare(profile: Any, subject: Subject) -> None:
     classes: Counter[str] = Counter()
     inlined = 0
     vaddrs = sorted(places)
-    for vaddr, theirs in zip(vaddrs, ask_llvm(fixtures.LLVM_SYMBOLIZER or "", subject.debug, vaddrs), strict=True):
+    for vaddr, theirs in zip(vaddrs, ask_llvm(subject.debug, vaddrs), strict=True):
         location = places[vaddr]
         ours = [
             Frame(text[(f := functions[line.function_id]).system_name], text[f.filename], line.line, line.column,
@@ -86,7 +85,7 @@ def compare(profile: Any, subject: Subject) -> None:
     assert inlined > 10
 
 
-@pytest.mark.skipif(not fixtures.LLVM_SYMBOLIZER, reason="needs llvm-symbolizer-19")
+@pytest.mark.needs("llvm-symbolizer-19")
 class TestAgainstLlvm:
     """Names, files, lines, columns and inlined frames of all addresses are those of llvm-symbolizer (rules R125, R126,
     R221)."""
@@ -223,7 +222,7 @@ def files(outputs: Outputs) -> Iterator[tuple[str, Path]]:
         yield name, folder / "out" / f"{name}.pb.gz"
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="needs go")
+@pytest.mark.needs("go")
 class TestPprofReadsIt:
     """`go tool pprof` opens every kind of profile and shows what the trace has."""
 

@@ -253,7 +253,7 @@ class TestFiles:
         assert report.mappings[0].files == [str(tmp_path / "spectra")]
         assert "segments that do not agree" in report.mappings[0].problems[0]
 
-    @pytest.mark.skipif(not shutil.which("eu-strip"), reason="needs eu-strip")
+    @pytest.mark.needs("eu-strip")
     def test_debug_files_of_both_makers(self, tmp_path: Path) -> None:
         """Debug files by objcopy and by eu-strip are enough by themselves, by build id as well as by name."""
         debug = tmp_path / "eu" / "spectra.debug"

@@ -31,8 +31,6 @@ STEP = 4
 Route = Callable[[Path], list[str]]
 """Lays a binary out below a folder; the arguments of the command by which it is found there."""
 
-needs_objcopy = pytest.mark.skipif(shutil.which("objcopy") is None, reason="needs objcopy")
-
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +166,7 @@ BY_BUILD_ID = ROUTES.keys() - {"debug link"}
 BY_NAME = ("recorded path", "debug link", "build id tree", "dwz", "dwz, DWARF 5")
 
 
-@needs_objcopy
+@pytest.mark.needs("objcopy")
 @pytest.mark.parametrize(
     ("route", "has_id"), [*((route, True) for route in sorted(BY_BUILD_ID)), *((route, False) for route in BY_NAME)]
 )
@@ -186,7 +184,7 @@ def one_of(name: str) -> str:
     return re.sub(r"(?<=[CD])[0-4](?=E)", "", name)
 
 
-@needs_objcopy
+@pytest.mark.needs("objcopy")
 def test_mini_debug_info(tmp_path: Path) -> None:
     """A stripped binary with `.gnu_debugdata` alone names the functions, and knows no lines and no inlined calls."""
     whole = expected(GNU)
@@ -220,7 +218,7 @@ def serving(files: dict[str, Path]) -> HttpServer:
     return HttpServer(answer)
 
 
-@needs_objcopy
+@pytest.mark.needs("objcopy")
 @pytest.mark.parametrize("local", [True, False], ids=["stripped here", "nothing here"])
 def test_server(local: bool, tmp_path: Path) -> None:
     """The debug file of a server, with the stripped binary of a folder or of that server, too."""

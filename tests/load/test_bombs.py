@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from symbolize.cli import main
-from symbolize.core.cursor import COMPILED
 from symbolize.core.errors import InputError
 from symbolize.load import compression, pprof
 from symbolize.load.compression import decompressed
 from symbolize.load.open import load_all
 from tests.support.bombs import BASE, BOMBS, SAMPLE_START, field, padded
+from tests.support.tools import needs_compiled
 from tools.fuzz.run import peak, reset_peak
 
 SIZE = 4 << 20
@@ -47,8 +47,14 @@ def cost(data: bytes, folder: Path) -> int:
     return result
 
 
-@pytest.mark.skipif(not COMPILED, reason="reading so much takes the compiled core")
-@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs a peak of memory that can be reset")
+needs_peak = pytest.mark.skipif(
+    not os.access("/proc/self/clear_refs", os.W_OK),
+    reason="the peak of memory cannot be reset: run it where /proc/self/clear_refs can be written",
+)
+
+
+@needs_compiled
+@needs_peak
 @pytest.mark.parametrize("name", BOMBS)
 def test_memory(name: str, tmp_path: Path) -> None:
     """R276: the most of every table that so many bytes can say."""
@@ -91,7 +97,7 @@ def test_mappings_of_a_fleet_pass() -> None:
     assert len(pprof.load(BOMBS["pprof mappings"](7 * 200_000), "x").mappings) > 199_000
 
 
-@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs a peak of memory that can be reset")
+@needs_peak
 def test_mappings_without_locations_are_small(tmp_path: Path) -> None:
     """R276: 100,000 mappings, each a row of the report, take less than 1 KiB each."""
     assert cost(BOMBS["pprof mappings"](7 * 100_000), tmp_path) < 100 << 20

@@ -77,7 +77,7 @@ def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
     assert "cannot be read" in refused("a\0b")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything: run it as another user")
 def test_permission(tmp_path: Path) -> None:
     """A file that may not be read."""
     path = tmp_path / "secret"

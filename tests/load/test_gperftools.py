@@ -2,7 +2,6 @@
 
 import gzip
 import re
-import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -402,7 +401,7 @@ PPROF_MAPS = {
 }
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="needs go tool pprof")
+@pytest.mark.needs("go")
 @pytest.mark.parametrize("maps", PPROF_MAPS.values(), ids=PPROF_MAPS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_agrees_with_pprof(tmp_path: Path, maps: bytes, layout: str) -> None:
@@ -421,7 +420,7 @@ def test_agrees_with_pprof(tmp_path: Path, maps: bytes, layout: str) -> None:
     assert our_weights(profile) == pprof_weights(path)
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="needs go tool pprof")
+@pytest.mark.needs("go")
 def test_agrees_with_pprof_about_trampolines(tmp_path: Path) -> None:
     """Where we take a caller for a trampoline, so does pprof."""
     path = tmp_path / "cpu.prof"

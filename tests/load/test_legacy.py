@@ -22,9 +22,7 @@ from symbolize.profile.model import Profile
 from tests.support import gperftools_writer as words
 from tests.support.interpreted import load_source
 from tests.support.messages import profile_pb2
-from tests.support.pprof_text import Raw, has_pprof, of_profile, parse, run_pprof
-
-needs_pprof = pytest.mark.skipif(not has_pprof, reason="needs go tool pprof")
+from tests.support.pprof_text import Raw, of_profile, parse, run_pprof
 
 MAPS = b"""
 MAPPED_LIBRARIES:
@@ -235,7 +233,7 @@ def made_heap(kind: bytes, seed: int, is_negative: bool = False) -> bytes:
     return text + b"0: 0 [0: 0] @ 0x401000\n" + MAPS
 
 
-@needs_pprof
+@pytest.mark.needs("go")
 @pytest.mark.parametrize("kind", KINDS, ids=bytes.decode)
 def test_heaps_equal_pprof(tmp_path: Path, kind: bytes) -> None:
     """All kinds, with the same rounding (R331, sampled heaps; R332, columns of heaps)."""
@@ -245,7 +243,7 @@ def test_heaps_equal_pprof(tmp_path: Path, kind: bytes) -> None:
         assert of_profile(load_any(path)) == parse(run_pprof(path))
 
 
-@needs_pprof
+@pytest.mark.needs("go")
 @pytest.mark.parametrize(
     "pairs", [b"1: 2 [1: 2]", b"1: 2 [0: 0]", b"1: 2 [1: 0]", b"1: 2 [0: 2]", b"1: 2 [01: 2]", b"0: 0 [0: 5]"]
 )
@@ -365,7 +363,7 @@ CONTENTION_ROWS = (
 )
 
 
-@needs_pprof
+@pytest.mark.needs("go")
 @pytest.mark.parametrize(
     "change",
     [
@@ -412,7 +410,7 @@ def test_numbers_of_go(text: bytes, number: int | None) -> None:
 # Go
 
 
-@needs_pprof
+@pytest.mark.needs("go")
 @pytest.mark.parametrize("name", [b"goroutine", b"threadcreate", b"my/own"])
 def test_counts_equal_pprof(tmp_path: Path, name: bytes) -> None:
     """Counts by any name."""
@@ -482,7 +480,7 @@ def test_threads() -> None:
     assert values(profile) == [[1]] * 3
 
 
-@needs_pprof
+@pytest.mark.needs("go")
 @pytest.mark.parametrize("end", [b"--- Memory map: ---\n", b"---- no stack trace for 12\n"])
 def test_threads_equal_pprof(tmp_path: Path, end: bytes) -> None:
     """Where no name has a number, pprof reads the same."""
@@ -576,7 +574,7 @@ def names_only(raw: Raw) -> dict[tuple[str, ...], list[int]]:
     return {tuple(name for _, _, name in stack): each for (stack, _), each in raw.weights.items()}
 
 
-@needs_pprof
+@pytest.mark.needs("go")
 @pytest.mark.parametrize("text", [JAVA_HEAP, JAVA_CONTENTION])
 def test_java_equals_pprof(tmp_path: Path, text: bytes) -> None:
     """Functions and values."""
@@ -623,7 +621,7 @@ def test_names_before_nothing() -> None:
 # Frames to leave out
 
 
-@needs_pprof
+@pytest.mark.needs("go")
 @pytest.mark.parametrize(
     "text", [made_heap(b"heapprofile", 1), CONTENTION + CONTENTION_ROWS, b"x profile: total 1\n1 @ 0x1\n"]
 )

@@ -8,7 +8,7 @@ import pytest
 
 from symbolize import Symbolizer
 from symbolize.load import load
-from tests.support.pprof_text import has_pprof, of_profile, parse, run_pprof
+from tests.support.pprof_text import of_profile, parse, run_pprof
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "fixtures" / "legacy"
@@ -29,7 +29,7 @@ def test_equals_pprof(raw: Path) -> None:
     assert len(profile.samples)
 
 
-@pytest.mark.skipif(not has_pprof, reason="needs go tool pprof")
+@pytest.mark.needs("go")
 def test_written_profiles_are_read_by_pprof(tmp_path: Path) -> None:
     """pprof reads the same in what we write as in what was recorded."""
     from symbolize.write import write

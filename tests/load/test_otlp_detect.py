@@ -3,7 +3,6 @@
 import io
 from typing import Any
 
-import pytest
 from google.protobuf.message import Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from symbolize.load.otlp.shape import is_message
 from tests.support.bombs import BASE
 from tests.support.messages import classes, profile_pb2
 from tests.support.perfetto_traces import STATE
+from tests.support.tools import package
 
 otlp_pb2 = classes("otlp_profiles")
 NUMBERS = st.one_of(st.integers(0, 3), st.integers(0, 300), st.integers(0, (1 << 63) - 1))
@@ -97,7 +97,7 @@ def test_pprof(data: bytes) -> None:
 @given(st.data())
 def test_perfetto(data: Any) -> None:
     """A trace is never taken for OTLP."""
-    perfetto = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    perfetto = package("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     trace = perfetto.Trace()
     for _ in range(data.draw(st.integers(1, 4))):
         packet = trace.packet.add()

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from symbolize import Symbolizer
-from symbolize.core.cursor import COMPILED
 from symbolize.core.errors import InputError
 from symbolize.core.mapped import ChangedFile
 from symbolize.load.model import Choice, LoadOptions
@@ -24,6 +23,7 @@ from symbolize.load.perf.recording import Recording
 from symbolize.profile import AddressKind, Profile
 from tests.support import perf_writer as w
 from tests.support.perf_writer import BIG, LITTLE, Event, Format
+from tests.support.tools import needs_compiled
 
 FORMS = pytest.mark.parametrize("form", [LITTLE, BIG], ids=["little", "big"])
 KERNEL = 0xFFFF_FFFF_8100_0000
@@ -764,7 +764,7 @@ def test_mappings_of_many_processes_are_bounded(monkeypatch: pytest.MonkeyPatch)
     assert profile.warnings == ["1 mappings or processes are too many: they were left out."]
 
 
-@pytest.mark.skipif(not COMPILED, reason="files are mapped by the compiled modules only")
+@needs_compiled
 def test_a_recording_that_changes_before_its_stacks_are_unwound(tmp_path: Path) -> None:
     """What is read of it then does not count."""
     event = Event(sample_type=w.IP | w.TID | w.USER_REGISTERS | w.USER_STACK, registers=w.X86_64, stack=64)

@@ -13,6 +13,7 @@ from symbolize.load.model import Choice
 from symbolize.load.perfetto import java
 from symbolize.write import encode
 from tests.support import perfetto_writer as w
+from tests.support.tools import package
 
 APP = "/data/app/~~a1==/com.acme.app-b2==/base.apk"
 CODEC = w.java_class(
@@ -118,7 +119,7 @@ def test_the_same_as_by_a_file(tmp_path: Path) -> None:
 
 def test_messages_of_perfetto() -> None:
     """Perfetto's own messages are read like those of the writer."""
-    messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    messages = package("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     trace = messages.Trace()
     mapping = trace.packet.add().deobfuscation_mapping
     mapping.package_name, mapping.version_code = "com.acme.app", 3

@@ -3,14 +3,13 @@
 import io
 from typing import Any
 
-import pytest
-
 from symbolize.load import load_all
 from symbolize.load.detect import KNOWN_WIRE, is_trace
 from symbolize.write import encode
 from tests.support import perfetto_writer as w
+from tests.support.tools import package
 
-messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+messages = package("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 
 BUILD_ID = b"twenty bytes of text"
 

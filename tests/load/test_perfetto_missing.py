@@ -1,7 +1,6 @@
 """What a trace does not have: packets, tasks, frames; and what of it is not read."""
 
 import gzip
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -129,19 +128,26 @@ def test_merged_processes_of_which_one_is_unknown() -> None:
     assert labels(only(trace, merge=["processes"])) == [{}, {"pid": 5}]
 
 
-def test_numbers_of_tasks_in_pprof(tmp_path: Path) -> None:
-    """Labels of tasks are numbers in the file, 0 too, whose unit keeps pprof from dropping it (R270)."""
-    path = tmp_path / "p.pb.gz"
-    profile = only(START + w.perf_sample(2, pid=0, tid=0, cpu=0) + w.perf_sample(2, pid=0, tid=(1 << 32) - 1, cpu=3))
+TASKS = START + w.perf_sample(2, pid=0, tid=0, cpu=0) + w.perf_sample(2, pid=0, tid=(1 << 32) - 1, cpu=3)
+"""Samples of numbers at the limits."""
+
+
+def test_numbers_of_tasks() -> None:
+    """Labels of tasks are numbers in the file, 0 too, which have a unit (R270)."""
+    profile = only(TASKS)
     table, text = profile.samples.labels, profile.strings.text
     assert {(text(key), text(unit)) for key, unit in zip(table.key, table.unit, strict=True) if unit} == {
         (name, name) for name in ("pid", "tid", "cpu")
     }
     assert {text(key) for key, value in zip(table.key, table.text, strict=True) if value} == {"mode"}
     assert encode(profile)
-    if not shutil.which("go"):
-        pytest.skip("needs go")
-    write(profile, path)
+
+
+@pytest.mark.needs("go")
+def test_numbers_of_tasks_in_pprof(tmp_path: Path) -> None:
+    """The unit keeps pprof from dropping a 0 (R270)."""
+    path = tmp_path / "p.pb.gz"
+    write(only(TASKS), path)
     tags = subprocess.run(["go", "tool", "pprof", "-raw", str(path)], capture_output=True, text=True, check=True).stdout
     assert "cpu:[0 cpu]" in tags
     assert "tid:[4294967295 tid]" in tags

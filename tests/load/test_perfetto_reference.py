@@ -17,8 +17,9 @@ from symbolize.load import load_all
 from tests.support import perfetto_writer as w
 from tests.support.perfetto_profiles import labels
 from tests.support.perfetto_reference import MASK64, Contents, Frame, Reference
+from tests.support.tools import package
 
-messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+messages = package("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 
 COUNTED = {
     "losses": "times packets of a sequence were lost",

@@ -5,12 +5,12 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
 import symbolize
 from symbolize.load.perfetto import constants
 from symbolize.proto import perfetto_trace_tags
+from tests.support.tools import package
 
 ROOT = Path(__file__).resolve().parents[2]
 VARINTS = {
@@ -45,8 +45,8 @@ def compare(own: Any, published: Any) -> int:
 
 def test_schema_of_perfetto() -> None:
     """Numbers and types are those of Perfetto's own messages, which are independent of the schema here."""
-    messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
-    pytest.importorskip("grpc_tools")
+    messages = package("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    package("grpc_tools")
     schema = runpy.run_path(str(ROOT / "protos" / "generate.py"))["read_schema"](
         ROOT / "protos" / "perfetto_trace.proto"
     )

@@ -10,11 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from symbolize import names
-from symbolize.core.cursor import COMPILED
 from symbolize.names import itanium_demangler, itanium_nodes
 from symbolize.names.rust import is_legacy
 from symbolize.names.simplify import drop_clone_notes, simplify
 from tests.support import cxx_runtime, interpreted
+from tests.support.tools import needs_compiled
 from tools.names.make_modern import REASONS, UNKNOWN, plain
 
 GOLDEN = [
@@ -26,8 +26,6 @@ MODERN = [
     tuple(line.split(b"\t")) for line in (Path(__file__).parent / "modern" / "modern.tsv").read_bytes().splitlines()
 ]
 DEFAULT, TEMPLATES, FULL = itanium_demangler.DEFAULT, itanium_demangler.TEMPLATES, itanium_demangler.FULL
-
-needs_libstdcpp = pytest.mark.skipif(not cxx_runtime.available(), reason="there is no libstdc++")
 
 
 def read(name: bytes, mode: int = DEFAULT) -> bytes | None:
@@ -45,7 +43,7 @@ def by_runtime(name: bytes) -> bytes | None:
 INSIDE_OUT = b"_ZNSt8functionIFiPFidERA3_iEEC1IZ4mainEUlS1_S3_E9_vEEOT_"
 
 
-@needs_libstdcpp
+@pytest.mark.needs("libstdc++.so.6")
 def test_real_names_read_as_by_the_runtime() -> None:
     """Real names have the full text that libstdc++ gives them."""
     expected = {name: by_runtime(name) for name in GOLDEN if not is_legacy(name) and name != INSIDE_OUT}
@@ -114,7 +112,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
-@needs_libstdcpp
+@pytest.mark.needs("libstdc++.so.6")
 @pytest.mark.parametrize(("name", "text"), SHAPES)
 def test_shapes_of_names(name: bytes, text: bytes) -> None:
     """Every part of the grammar gives the text of the runtime."""
@@ -249,7 +247,7 @@ READ_TRAPS = {
 }
 
 
-@needs_libstdcpp
+@pytest.mark.needs("libstdc++.so.6")
 @pytest.mark.parametrize("name", TRAPS)
 def test_odd_names(name: bytes) -> None:
     """A name that is wrong, deep, long or odd is refused, or read as the runtime reads it (R117)."""
@@ -347,7 +345,7 @@ print(json.dumps([text if text is None else text.decode("latin-1") for text in t
 """
 
 
-@pytest.mark.skipif(not COMPILED, reason="there is nothing to compare with")
+@needs_compiled
 def test_the_sources_give_the_same_answers(tmp_path: Path) -> None:
     """Compiled and interpreted readers agree."""
     cases = [*GOLDEN, *(row[0] for row in MODERN), *(name for name, _ in SHAPES), *TRAPS, *(n for n, _ in BETTER)]

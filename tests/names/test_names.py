@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 
 from symbolize import names
 from symbolize.names import cxxfilt_fallback
-from tests.support import cxx_runtime
 
 GOLDEN = Path(__file__).with_name("golden.tsv")
 LEGACY = b"_ZN4core3ptr50drop_in_place$LT$alloc..vec..Vec$LT$u8$C$A$GT$$GT$17h0123456789abcdefE"
@@ -468,7 +466,7 @@ GCJ = [
 ]
 
 
-@pytest.mark.skipif(not cxx_runtime.available(), reason="no libstdc++.so.6")
+@pytest.mark.needs("libstdc++.so.6")
 @pytest.mark.parametrize(("name", "default", "full"), GCJ)
 def test_java_of_gcc_is_read_by_the_runtime(name: bytes, default: bytes, full: bytes) -> None:
     """Names of Java that GCC compiled, which our reader does not know, have the text of the C++ runtime."""
@@ -643,7 +641,7 @@ void *realloc(void *old, size_t size) {
 """
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+@pytest.mark.needs("gcc")
 def test_preloaded_allocator(tmp_path: Path) -> None:
     """Where tcmalloc or another malloc is preloaded, nothing that it hands out is given back to another."""
     (tmp_path / "a.c").write_text(ALLOCATOR)

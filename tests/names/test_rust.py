@@ -15,6 +15,7 @@ from symbolize import names
 from symbolize.core.cursor import COMPILED
 from symbolize.names.rust import RustDemangler, is_legacy
 from tests.support import interpreted
+from tests.support.tools import needs_compiled
 
 GOLDEN = [
     name
@@ -243,7 +244,7 @@ print(json.dumps([text if text is None else text.decode("latin-1") for text in t
 """
 
 
-@pytest.mark.skipif(not COMPILED, reason="there is nothing to compare with")
+@needs_compiled
 def test_the_sources_give_the_same_answers(tmp_path: Path) -> None:
     """Compiled and interpreted demanglers agree."""
     cases = GOLDEN + [shape[0] for shape in (*SHAPES, *FORMS, *RARE)] + BROKEN + CRAFTED

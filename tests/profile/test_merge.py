@@ -32,7 +32,7 @@ from symbolize.profile.obfuscation import Obfuscation
 from symbolize.write import encode
 from tests.support import pprof_writer
 from tests.support.fixture_files import FIXTURES
-from tests.support.pprof_oracle import needs_pprof, pprof, summed
+from tests.support.pprof_oracle import pprof, summed
 from tests.support.pprof_writer import Line, Mapping, Place, by_row, raw_fields
 
 LARGEST, SMALLEST = 2**63 - 1, -(2**63)
@@ -419,7 +419,7 @@ def test_many_profiles_take_the_memory_of_their_merge() -> None:
     assert merger.result().samples.values.tolist() == [[16]] * 4
 
 
-@needs_pprof
+@pytest.mark.needs("go")
 @pytest.mark.parametrize(
     "names",
     [

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -39,7 +38,7 @@ def top(path: Path) -> list[tuple[str, float, float]]:
     return [(match[3], float(match[1]), float(match[2])) for match in found if match]
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="needs go tool pprof")
+@pytest.mark.needs("go")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_rows_are_those_of_pprof(case: tuple[Path, list[Path]], tmp_path: Path) -> None:
     """Names, values and order agree in all rows, with the unnamed code of each module among them."""

@@ -2,7 +2,6 @@
 
 import io
 import lzma
-import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -52,9 +51,6 @@ RECORDED = fixtures.FIXTURES / "simpleperf"
 BINARIES, WRONG = RECORDED / "binaries", RECORDED / "wrong_build"
 OURS = ("/opt/mixer/mixer", "/opt/mixer/libfilters.so")
 NAMED, UNNAMED = RECORDED / "mixer_named.proto", RECORDED / "mixer.proto"
-
-needs_llvm = pytest.mark.skipif(fixtures.LLVM_SYMBOLIZER is None, reason="llvm-symbolizer-19 is not installed")
-needs_binutils = pytest.mark.skipif(shutil.which("objcopy") is None, reason="objcopy is not installed")
 
 
 def run(source: Path | bytes, *roots: Path, **options: Any) -> tuple[Any, symbolize.Report]:
@@ -111,7 +107,7 @@ def reported(
 class TestRecordings:
     """Recordings of simpleperf with the binaries that ran."""
 
-    @needs_llvm
+    @pytest.mark.needs("llvm-symbolizer-19")
     @pytest.mark.parametrize("recording", [NAMED, UNNAMED], ids=lambda path: path.stem)
     def test_every_frame_is_what_llvm_says(self, recording: Path) -> None:
         """All frames in our binaries have the inline chain, files and lines of llvm-symbolizer, at true addresses."""
@@ -171,7 +167,7 @@ class TestRecordings:
         _, report = run(UNNAMED, RECORDED)
         assert [reason for reason, _, _ in row(report, OURS[1]).misses] == [Reason.AMBIGUOUS]
 
-    @needs_binutils
+    @pytest.mark.needs("objcopy")
     @pytest.mark.parametrize("layout", ["debug file", "mini debug info"])
     @pytest.mark.parametrize("recording", [NAMED, UNNAMED], ids=lambda path: path.stem)
     def test_variants_agree(self, tmp_path: Path, layout: str, recording: Path) -> None:
@@ -198,7 +194,7 @@ class TestRecordings:
             assert names(message, path) == names(whole, path)
             assert row(report, path).verified == (recording == NAMED)
 
-    @needs_binutils
+    @pytest.mark.needs("objcopy")
     def test_debug_file_alone(self, tmp_path: Path) -> None:
         """A debug file without the binary answers too: its file offsets are not looked at (rule R163)."""
         for path in OURS:

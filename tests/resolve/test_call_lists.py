@@ -1,6 +1,5 @@
 """R371: how far lists of calls are complete, in programs that are compiled here."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,10 +10,9 @@ from symbolize.core.stack_check import StackCheck
 from symbolize.elf import ElfImage, jumps_through_tables
 from symbolize.profile import Profile
 from tests.support.called import Program
+from tests.support.tools import find
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-CLANG = "clang-19"
-needs_clang = pytest.mark.skipif(shutil.which(CLANG) is None, reason=f"{CLANG} is not installed")
 
 ONE = """
 extern "C" void *memcpy(void *, const void *, unsigned long);
@@ -72,11 +70,11 @@ def looked_up(profile: Profile, folder: Path) -> tuple[list[list[str]], StackChe
     return [[frame.function for frame in stack] for stack in result.profile.stacks()], found
 
 
-@needs_clang
+@pytest.mark.needs("clang-19")
 def test_members(tmp_path: Path) -> None:
     """`outer` may have gone by `Other::run`, of which clang lists no call: nothing is put back. Nor is a stack
     contradicted where that was called."""
-    program = Program(tmp_path, [CLANG, "-O2", "-g"], two_cc=TWO, one_cc=ONE)
+    program = Program(tmp_path, [find("clang-19"), "-O2", "-g"], two_cc=TWO, one_cc=ONE)
     target, run = program.begin["_Z6targeti"] + 3, program.begin["_ZN5Other3runEi"] + 3
     outer, busy = program.call("main", "_Z5outeriP5Other"), program.call("main", "_Z4busyiP5Other")
     inside = program.call("_Z4busyiP5Other", "_ZN5Other3runEi")
@@ -85,11 +83,11 @@ def test_members(tmp_path: Path) -> None:
     assert check.confirmed > 0 and check.contradicted == 0
 
 
-@needs_clang
+@pytest.mark.needs("clang-19")
 @pytest.mark.parametrize("options", [["-fno-pie", "-no-pie"], ["-fPIE", "-pie"]])
 def test_tables_of_functions(options: list[str], tmp_path: Path) -> None:
     """clang does not list jumps through tables at fixed addresses, which only code that cannot be moved has."""
-    program = Program(tmp_path, [CLANG, "-O2", "-g", *options], one_c=TABLE)
+    program = Program(tmp_path, [find("clang-19"), "-O2", "-g", *options], one_c=TABLE)
     with ElfImage.open(program.path) as image:
         jumps = jumps_through_tables(image)
     assert jumps is not None and len(jumps) == ("-no-pie" in options)

@@ -192,7 +192,7 @@ def test_bomb(tmp_path: Path) -> None:
     assert any("out of all proportion" in warning for warning in report.warnings)
 
 
-@pytest.mark.skipif(not shutil.which("zip"), reason="needs zip")
+@pytest.mark.needs("zip")
 def test_archive_by_another_tool(tmp_path: Path) -> None:
     """Archives of other writers are read."""
     shutil.copy(PIE, tmp_path / "libspectra.so")

@@ -1,6 +1,5 @@
 """Rust and Go describe no calls: callers decide nothing there, and do no harm."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from symbolize import Profile, Result, Symbolizer
 from symbolize.write import encode
 from tests.support.called import Program
+from tests.support.tools import find
 
 RUST = """
 use std::hint::black_box;
@@ -38,12 +38,6 @@ func main() { os.Exit(outer(len(os.Args))) }
 """
 
 
-def needs(*tools: str) -> pytest.MarkDecorator:
-    """The tools that a test needs."""
-    missing = [tool for tool in tools if shutil.which(tool) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)}: not installed")
-
-
 def symbolized(profile: Profile, folder: Path) -> Result:
     """The profile with all that callers decide, which is the same as without."""
     with Symbolizer(folder) as symbolizer:
@@ -60,10 +54,10 @@ def names(result: Result) -> list[list[str]]:
     return [[frame.function for frame in stack if not frame.is_inlined] for stack in result.profile.stacks()]
 
 
-@needs("rustc")
+@pytest.mark.needs("rustc")
 def test_rust(tmp_path: Path) -> None:
     """Nothing is put back. Of two functions that the compiler made one, each stack has the same, marked as folded."""
-    program = Program(tmp_path, ["rustc", "-O", "-g", "-Ccodegen-units=1"], prog_rs=RUST)
+    program = Program(tmp_path, [find("rustc"), "-O", "-g", "-Ccodegen-units=1"], prog_rs=RUST)
     begin = program.begin
     assert begin["alike"] == begin["equal"]
     through = [begin["leaf"] + 1, program.call("starts", "outer")]
@@ -77,8 +71,8 @@ def test_rust(tmp_path: Path) -> None:
     assert result.profile.locations.is_folded.any()
 
 
-@pytest.mark.slow  # where nothing of Go is compiled yet
-@needs("go")
+@pytest.mark.full  # where nothing of Go is compiled yet
+@pytest.mark.needs("go")
 def test_go(tmp_path: Path) -> None:
     """Nothing is put back."""
     program = Program(tmp_path, ["go", "build"], main_go=GO)

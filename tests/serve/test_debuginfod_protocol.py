@@ -15,18 +15,19 @@ import pytest
 from tests.support.fixture_files import FIXTURES
 from tests.support.http_server import HttpServer, Request
 from tests.support.symbol_server import HttpClient, build_id, serving, settings
+from tests.support.tools import package
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
+package("starlette")
+package("uvicorn")
 
 from symbolize.serve import debug_files, worker
 
 LEDGER = FIXTURES / "bin" / "gcc-pie" / "ledger"
 SOURCE = "/src/ledger/main.cc"
 TEXT = FIXTURES / "src" / "ledger" / "main.cc"
-ID = build_id(LEDGER) if shutil.which("readelf") else ""
+ID = build_id(LEDGER)
 
-pytestmark = pytest.mark.skipif(not ID, reason="readelf is not installed")
+pytestmark = pytest.mark.needs("objcopy", "strip")
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +177,7 @@ def test_what_is_sent_is_what_was_checked(tmp_path: Path, monkeypatch: pytest.Mo
     assert path.read_bytes() == b"secret"
 
 
-@pytest.mark.skipif(not shutil.which("debuginfod-find"), reason="debuginfod-find is not installed")
+@pytest.mark.needs("debuginfod-find")
 def test_debuginfod_find(server: HttpClient, split: Path, tmp_path: Path) -> None:
     """The client of elfutils gets all kinds, and learns of misses."""
     environment = os.environ | {"DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(tmp_path)}
@@ -201,15 +202,12 @@ def test_debuginfod_find(server: HttpClient, split: Path, tmp_path: Path) -> Non
     assert find("source", ID, "/etc/passwd") is None
 
 
-@pytest.mark.skipif(
-    "--with-debuginfod"
-    not in subprocess.run(["gdb", "--configuration"], capture_output=True, text=True, check=False).stdout
-    if shutil.which("gdb")
-    else True,
-    reason="gdb with debuginfod is not installed",
-)
+@pytest.mark.needs("gdb")
 def test_gdb(server: HttpClient, split: Path, tmp_path: Path) -> None:
     """Finds the debug information of a stripped program, and shows its source."""
+    options = subprocess.run(["gdb", "--configuration"], capture_output=True, text=True, check=True).stdout
+    if "--with-debuginfod" not in options:
+        pytest.skip("this gdb was built without debuginfod, which that of Debian has: apt-get install gdb")
     program = tmp_path / "program"
     shutil.copy(split / "ledger", program)
     environment = os.environ | {

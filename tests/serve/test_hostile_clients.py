@@ -16,9 +16,10 @@ import pytest
 
 from tests.support.fixture_files import FIXTURES
 from tests.support.symbol_server import HttpClient, build_id, job, serving, settings
+from tests.support.tools import package
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
+package("starlette")
+package("uvicorn")
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request

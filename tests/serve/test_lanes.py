@@ -4,10 +4,10 @@ import asyncio
 import threading
 import time
 
-import pytest
+from tests.support.tools import package
 
-pytest.importorskip("starlette")
-pytest.importorskip("prometheus_client")
+package("starlette")
+package("prometheus_client")
 
 from starlette.exceptions import HTTPException
 

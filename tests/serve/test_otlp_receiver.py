@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
 
 from tests.support.fixture_files import FIXTURES
 from tests.support.http_server import HttpServer, Request
 from tests.support.symbol_server import Answer, HttpClient, serving, settings
+from tests.support.tools import package
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-service = pytest.importorskip("opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2")
-json_format = pytest.importorskip("google.protobuf.json_format")
+package("starlette")
+package("uvicorn")
+service = package("opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2")
 
 MESSAGE = FIXTURES / "profiles" / "otlp" / "spectra-gcc-pie.otlp"
 BINARIES = FIXTURES / "bin" / "gcc-pie"

@@ -1,7 +1,6 @@
 """The reverse proxy that the documentation shows."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 DOCS = Path(__file__).parent.parent.parent / "docs" / "serve.md"
 
 
-@pytest.mark.skipif(not shutil.which("nginx") or not shutil.which("openssl"), reason="nginx is not installed")
+@pytest.mark.needs("nginx", "openssl")
 def test_nginx_accepts_it(tmp_path: Path) -> None:
     """With a certificate in place of the one of the example."""
     block = re.search(r"```nginx\n(.*?)```", DOCS.read_text(), re.DOTALL)

@@ -5,7 +5,6 @@ import gc
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -25,14 +24,14 @@ from symbolize.write import write
 from tests.support.fixture_files import FIXTURES
 from tests.support.http_server import HttpServer, Request
 from tests.support.symbol_server import SymbolServer, breakpad_id, build_id, job, symbol_server, wait_until_ready
+from tests.support.tools import find, package
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
+package("starlette")
+package("uvicorn")
 
 BINARIES = FIXTURES / "bin"
 LEDGER = BINARIES / "gcc-pie" / "ledger"
 PROFILE = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
-LLVM = shutil.which("llvm-symbolizer-19") or ""
 TOKEN = "a-token-of-the-tests"
 ALLOWED = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -46,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SymbolServer]:
         yield running
 
 
-@pytest.mark.skipif(not LLVM, reason="llvm-symbolizer-19 is not installed")
+@pytest.mark.needs("llvm-symbolizer-19", "nm", "c++filt")
 @pytest.mark.parametrize(("folder", "base"), [("gcc-pie", 0), ("gcc-nopie-dwarf4", 0x400000)])
 def test_names_are_those_of_llvm(server: SymbolServer, folder: str, base: int) -> None:
     """Functions, inlined ones too, with lines and files, by offsets from where the image begins."""
@@ -57,7 +56,7 @@ def test_names_are_those_of_llvm(server: SymbolServer, folder: str, base: int) -
     vaddrs = sorted({first + step for first, size in sized for step in range(0, size, 9)})
     assert len(vaddrs) > 100
     printed = subprocess.run(
-        [LLVM, "--output-style=JSON", "--no-demangle", f"--obj={path}", *map(hex, vaddrs)],
+        [find("llvm-symbolizer-19"), "--output-style=JSON", "--no-demangle", f"--obj={path}", *map(hex, vaddrs)],
         capture_output=True,
         text=True,
         check=True,
@@ -174,7 +173,7 @@ def test_debug_files(server: SymbolServer, tmp_path: Path) -> None:
     assert small.status == Status.NOT_ACCEPTABLE
 
 
-@pytest.mark.skipif(not shutil.which("debuginfod-find"), reason="debuginfod-find is not installed")
+@pytest.mark.needs("debuginfod-find")
 def test_debuginfod_find(server: SymbolServer, tmp_path: Path) -> None:
     """The client of elfutils gets the file."""
     environment = os.environ | {"DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(tmp_path)}

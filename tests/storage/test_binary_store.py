@@ -22,6 +22,7 @@ from tests.support.buckets import Bucket, impatient
 from tests.support.debuginfod_servers import says
 from tests.support.fixture_files import BINARIES
 from tests.support.http_server import HttpServer
+from tests.support.tools import package
 
 FOLDER = BINARIES / "gcc-pie"
 SPECTRA_FILE = FOLDER / "spectra"
@@ -237,7 +238,7 @@ def test_one_profile(bucket: Bucket, downloads: Path, tmp_path: Path, capsys: py
 
 def test_serve(bucket: Bucket, downloads: Path) -> None:
     """The symbol server sends debug files that a store has."""
-    pytest.importorskip("starlette")
+    package("starlette")
     from tests.support.symbol_server import symbol_server
 
     with symbol_server(["--binaries", fill(bucket), "--no-cache"]) as server:

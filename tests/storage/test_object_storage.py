@@ -16,6 +16,7 @@ from symbolize.storage.backend import Storage
 from tests.support.batch_runs import files_below
 from tests.support.buckets import Bucket, impatient
 from tests.support.storage_files import BAD_NAMES, content, write
+from tests.support.tools import package
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_prefix(place: Storage, bucket: Bucket, tmp_path: Path) -> None:
 
 def test_memory_place() -> None:
     """What holds of S3 holds of another file system."""
-    pytest.importorskip("fsspec").filesystem("memory").store.clear()
+    package("fsspec").filesystem("memory").store.clear()
     place = Storage.of("memory://bucket/out")
     assert list(place.names()) == []
     write(place, "a/b/x", b"1")

@@ -14,6 +14,7 @@ from symbolize.storage.input_names import Input, Problem
 from symbolize.storage.inputs import alternative_names, find_inputs, open_input
 from symbolize.storage.urls import files_at, scheme_of, shown
 from tests.support.buckets import Bucket, impatient
+from tests.support.tools import package
 
 
 def found(*arguments: str, listing: str | None = None) -> list[Input | Problem]:
@@ -33,7 +34,7 @@ KEYS = ["x.pb", "h1/a.pb", "h2/a.pb.gz", "h2/deep/a.pb", ".hid/a.pb", "h2/u.tmp"
 @pytest.fixture
 def memory() -> Any:
     """A file system in memory, empty."""
-    fsspec = pytest.importorskip("fsspec")
+    fsspec = package("fsspec")
     system = fsspec.filesystem("memory")
     system.store.clear()
     system.pseudo_dirs[:] = [""]
@@ -216,7 +217,7 @@ def test_missing_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_missing_library_of_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """So it does when only the one for the kind of URL is missing."""
-    pytest.importorskip("fsspec")
+    package("fsspec")
     for scheme, module, how in (("s3", "s3fs", "pip install s3fs$"), ("sftp", "paramiko", ".*paramiko")):
         monkeypatch.setitem(sys.modules, module, None)
         monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, scheme, raising=False)

@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import shutil
 import subprocess
 from collections import deque
 from collections.abc import Iterator
@@ -11,15 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+from tests.support.tools import find
+
 COMMANDS_FD, ANSWERS_FD = 3, 4
 """The descriptors that `--remote-debugging-pipe` uses; messages end with a NUL."""
 KEY_CODES = {"Escape": 27, "Enter": 13, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
-
-
-def browser_path() -> str | None:
-    """A Chromium on this machine."""
-    return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Page:
@@ -157,8 +152,6 @@ class Page:
 @contextmanager
 def browser(folder: Path) -> Iterator[Page]:
     """A running browser with its profile in `folder`."""
-    path = browser_path()
-    assert path is not None
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run"]
     more = ["--disable-extensions", "--disable-background-networking", "--hide-scrollbars", f"--user-data-dir={folder}"]
     read_commands, commands = os.pipe()
@@ -170,7 +163,7 @@ def browser(folder: Path) -> Iterator[Page]:
         os.dup2(high, ANSWERS_FD)
 
     process = subprocess.Popen(
-        [path, *options, *more],
+        [find("chromium"), *options, *more],
         preexec_fn=place_pipes,
         close_fds=False,
         stdout=subprocess.DEVNULL,

@@ -6,7 +6,6 @@ of them here owes nothing to symbolize or to what llvm-symbolizer makes of them.
 
 import os
 import re
-import shutil
 import subprocess
 from bisect import bisect_right
 from collections import defaultdict
@@ -14,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+
+from tests.support.tools import find
 
 PAGE = 8
 """Functions are looked up by addresses without that many bits."""
@@ -133,7 +134,7 @@ class Dumped:
 
     def __init__(self, path: Path) -> None:
         self._path = path.resolve()
-        self._tool = shutil.which("llvm-dwarfdump-19") or shutil.which("llvm-dwarfdump") or ""
+        self._tool = find("llvm-dwarfdump-19")
         self._dies: dict[tuple[int, int], Die] = {}
         self._types: dict[int, Die] = {}
         self._functions: dict[int, list[Die]] = defaultdict(list)

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import shutil
 import subprocess
 from collections.abc import Iterable
 from functools import cache
@@ -12,13 +11,13 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 
 from tests.support.messages import profile_pb2
+from tests.support.tools import find
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 BINARIES = FIXTURES / "bin"
 PARTS = FIXTURES / "parts"
 GPERFTOOLS = sorted((FIXTURES / "profiles" / "gperftools").glob("*.prof"))
 PERF = sorted((FIXTURES / "profiles" / "perf").glob("*.pb.gz"))
-LLVM_SYMBOLIZER = shutil.which("llvm-symbolizer-19")
 
 Frame = tuple[str, str, int, int]
 """Linked name, file, line and column."""
@@ -54,9 +53,8 @@ def vaddr_of(address: int, mapping: Any, loaded: Path) -> int:
 
 def llvm_frames(path: Path, vaddrs: Iterable[int]) -> dict[int, list[Frame]]:
     """The frames that llvm-symbolizer finds at each vaddr, leaf first, with linked names."""
-    assert LLVM_SYMBOLIZER is not None
     asked = sorted(set(vaddrs))
-    command = [LLVM_SYMBOLIZER, f"--obj={path}", "--no-demangle", "--output-style=JSON"]
+    command = [find("llvm-symbolizer-19"), f"--obj={path}", "--no-demangle", "--output-style=JSON"]
     text = subprocess.run(
         command, input="".join(f"{v:#x}\n" for v in asked), capture_output=True, text=True, check=True
     ).stdout

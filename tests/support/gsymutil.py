@@ -1,7 +1,6 @@
 """What LLVM's gsymutil makes of GSYM files."""
 
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from symbolize.symbols import SymbolTable
+from tests.support.tools import find
 
-GSYMUTIL = shutil.which("llvm-gsymutil-19") or shutil.which("llvm-gsymutil")
+GSYMUTIL = "llvm-gsymutil-19"
 
 FRAME = re.compile(r"(?P<name>.+?)(?: \+ \d+)?(?: @ (?P<path>.*?):(?P<line>\d+))?(?: \[inlined\])?")
 
@@ -20,9 +20,8 @@ Frame = tuple[str, str, int]
 
 def looked_up(path: Path, vaddrs: Sequence[int]) -> list[list[Frame]]:
     """The frames at some addresses, innermost first, as gsymutil prints them; none where it finds nothing."""
-    assert GSYMUTIL is not None
     asked = "".join(f"{vaddr:#x} {path}\n" for vaddr in vaddrs)
-    command = [GSYMUTIL, "--addresses-from-stdin"]
+    command = [find(GSYMUTIL), "--addresses-from-stdin"]
     run = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
     result: list[list[Frame]] = []
     for line in run.stdout.splitlines():
@@ -38,8 +37,7 @@ def looked_up(path: Path, vaddrs: Sequence[int]) -> list[list[Frame]]:
 
 def converted(binary: Path, path: Path) -> None:
     """Have gsymutil make a GSYM file of a binary."""
-    assert GSYMUTIL is not None
-    subprocess.run([GSYMUTIL, "--convert", str(binary), "-o", str(path)], capture_output=True, check=True)
+    subprocess.run([find(GSYMUTIL), "--convert", str(binary), "-o", str(path)], capture_output=True, check=True)
 
 
 def frames_of(table: SymbolTable, vaddrs: Sequence[int]) -> list[list[Frame]]:

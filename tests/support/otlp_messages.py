@@ -5,12 +5,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from symbolize.elf import ElfImage
+from tests.support.tools import package
 
-profiles_pb2 = pytest.importorskip("opentelemetry.proto.profiles.v1development.profiles_pb2")
-common_pb2 = pytest.importorskip("opentelemetry.proto.common.v1.common_pb2")
+profiles_pb2 = package("opentelemetry.proto.profiles.v1development.profiles_pb2")
+common_pb2 = package("opentelemetry.proto.common.v1.common_pb2")
 
 GNU = "process.executable.build_id.gnu"
 GO = "process.executable.build_id.go"

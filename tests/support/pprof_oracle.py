@@ -1,18 +1,13 @@
 """What `go tool pprof` makes of a profile."""
 
 import gzip
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import symbolize
 from symbolize.profile import Profile
-
-needs_pprof = pytest.mark.skipif(not shutil.which("go"), reason="needs go tool pprof")
 
 
 def pprof(folder: Path, files: Sequence[bytes], *options: str) -> Profile:

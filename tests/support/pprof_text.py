@@ -1,7 +1,6 @@
 """What `go tool pprof -raw` prints of a profile, and the same of ours, to be compared."""
 
 import re
-import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -14,8 +13,6 @@ Location = tuple[int, Mapping | None, str]
 """An address, its mapping, and the function that the profile has for it."""
 Labels = tuple[tuple[str, str], ...]
 Key = tuple[tuple[Location, ...], Labels]
-
-has_pprof = shutil.which("go") is not None
 
 SECTIONS = re.compile(
     r"(?s)(?P<head>.*)\nSamples:\n(?P<samples>.*)Locations\n(?P<locations>.*)Mappings\n?(?P<mappings>.*)"

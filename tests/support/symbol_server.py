@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from elftools.elf.elffile import ELFFile
+
 PATIENCE = 60.0
 """Seconds until a server answers that is all right."""
 
@@ -77,9 +79,10 @@ def _command_line(pid: int) -> bytes:
 
 
 def build_id(path: Path) -> str:
-    """The build id of a file, as readelf reads it."""
-    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
-    return notes.partition("Build ID: ")[2].split()[0]
+    """The build id of a file, as pyelftools reads it."""
+    with path.open("rb") as file:
+        (note,) = ELFFile(file).get_section_by_name(".note.gnu.build-id").iter_notes()
+        return str(note["n_desc"])
 
 
 def breakpad_id(path: Path) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.core.cursor import COMPILED
 from symbolize.elf import ElfImage
 from symbolize.symbol_files.gopclntab import read_header
 from symbolize.symbols import Binary, build_table
@@ -17,6 +16,7 @@ from tests.support.fixture_files import BINARIES
 from tests.support.go_writer import TEXT, Call, Function, Go, Row, Table, go_file
 from tests.support.interpreted import run
 from tests.support.lookup import Frame, frames_of
+from tests.support.tools import needs_compiled
 
 CENSUS = BINARIES / "go" / "census"
 
@@ -279,7 +279,7 @@ def without_headers(data: bytes) -> bytes:
     return data[:40] + bytes(8) + data[48:58] + bytes(6) + data[64:]
 
 
-@pytest.mark.skipif(not CENSUS.exists(), reason="needs the Go binary, which fixtures/build.py makes")
+@pytest.mark.needs("census")
 def test_answers_equal_those_of_dwarf() -> None:
     """Without DWARF and symbols a real program has the frames that it has with them (rules R121–R123).
 
@@ -306,7 +306,7 @@ def test_answers_equal_those_of_dwarf() -> None:
     assert sum(map(bool, ours)) > 19_000
 
 
-@pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
+@needs_compiled
 def test_interpreted(tmp_path: Path) -> None:
     """The compiled module and its source give the same tables."""
     paths = []

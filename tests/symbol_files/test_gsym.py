@@ -19,7 +19,7 @@ PROGRAMS = [
     *("gcc-gc-sections/ledger", "gcc-pie/libresonance.so", "twins/lld-all/twins", "twins/gcc-icf-stripped/twins"),
     "callers/clang-lld/callers",
 ]
-needs_gsymutil = pytest.mark.skipif(GSYMUTIL is None, reason="needs llvm-gsymutil")
+needs_gsymutil = pytest.mark.needs(GSYMUTIL)
 
 
 def table_of(data: bytes) -> SymbolTable:

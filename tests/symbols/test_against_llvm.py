@@ -1,6 +1,7 @@
 """Frames against llvm-symbolizer on real binaries: every difference is of a class that a rule explains."""
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from math import sqrt
 from pathlib import Path
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from symbolize.core.cursor import COMPILED
-from tools.llvm.compare_llvm import ROOT, compare, find_symbolizer, label, subjects
+from tests.support.tools import DEBUG_FILES, needs_compiled
+from tools.llvm.compare_llvm import NEEDED, ROOT, compare, label, subjects
 from tools.llvm.judge import same_file
 
 ADDRESSES = 400 if COMPILED else 60
@@ -16,7 +18,8 @@ DEVIATIONS = 4
 """By how many standard deviations of a sample a share may lie beside the published one."""
 SPARE = 0.005
 
-SYMBOLIZER = find_symbolizer()
+LARGE = 4 << 20
+"""Bytes of a file that takes too long to decode interpreted."""
 
 
 @cache
@@ -32,16 +35,23 @@ def published() -> dict[str, dict[str, float]]:
     }
 
 
-@pytest.mark.skipif(SYMBOLIZER is None, reason="there is no llvm-symbolizer")
-@pytest.mark.parametrize("path", subjects(), ids=label)
+INSTALLED = {path: pytest.mark.needs(name) for name, path in DEBUG_FILES.items()}
+
+
+def marks(path: Path) -> Iterator[pytest.MarkDecorator]:
+    """What a file needs."""
+    if path in INSTALLED:
+        yield INSTALLED[path]
+    if path.exists() and path.stat().st_size > LARGE:
+        yield needs_compiled
+
+
+@pytest.mark.needs(*NEEDED)
+@pytest.mark.parametrize("path", [pytest.param(path, marks=[*marks(path)], id=label(path)) for path in subjects()])
 def test_against_llvm(path: Path) -> None:
     """Function, file, line, column, start line and inline chain are those of llvm-symbolizer, or the difference has a
     rule, about as often as docs/correctness.md says and no oftener."""
-    if not path.exists():
-        pytest.skip(f"{path} is not installed")
-    if not COMPILED and path.stat().st_size > 4 << 20:
-        pytest.skip("too large to decode interpreted")
-    result = compare(path, ADDRESSES, SYMBOLIZER or "")
+    result = compare(path, ADDRESSES)
     assert result.unexplained == []
     total = result.classes.total()
     assert total

@@ -1,6 +1,5 @@
 """The classifier notices wrong answers: bugs put into right ones, at real addresses of real binaries."""
 
-import shutil
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
@@ -11,16 +10,15 @@ from symbolize.core.cursor import COMPILED
 from symbolize.elf import ElfImage
 from tests.support.fixture_files import BINARIES
 from tests.support.lookup import Frame
-from tools.llvm.compare_llvm import answers, find_symbolizer
+from tools.llvm.compare_llvm import NEEDED, answers
 from tools.llvm.judge import Judge
 
-SYMBOLIZER = find_symbolizer()
 ADDRESSES = 200 if COMPILED else 60
 NOTICED = 0.95
 PLAIN = ("gcc-pie/ledger", "gcc-pie/spectra", "gcc-o0/ledger", "clang-pie/libresonance.so", "aarch64/libresonance.so")
 SHARED = ("twins/gold-all/twins", "twins/lld-all/twins", "twins/lld-safe/twins", "twins/mold-all/twins")
 
-pytestmark = pytest.mark.skipif(SYMBOLIZER is None, reason="there is no llvm-symbolizer")
+pytestmark = pytest.mark.needs(*NEEDED)
 
 
 class Case(NamedTuple):
@@ -39,7 +37,7 @@ def judged(name: str) -> tuple[Judge, list[Case]]:
     path = BINARIES / name
     with ElfImage.open(path) as image:
         judge = Judge(image)
-    found = [(*row, judge.classify(*row)) for row in answers(path, ADDRESSES, SYMBOLIZER or "")]
+    found = [(*row, judge.classify(*row)) for row in answers(path, ADDRESSES)]
     return judge, [Case(*row) for row in found]
 
 
@@ -178,7 +176,7 @@ def test_right_answers_called_folded_are_noticed() -> None:
     assert sum(noticed) >= NOTICED * len(noticed)
 
 
-@pytest.mark.skipif(shutil.which("objdump") is None, reason="there is no objdump")
+@pytest.mark.needs("objdump")
 def test_entries_of_linkage_tables() -> None:
     """The entry of a linkage table has the name that objdump gives it, and no place (rule R263)."""
     judge, _ = judged("gcc-pie/ledger")

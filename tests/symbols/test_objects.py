@@ -1,6 +1,5 @@
 """Object files of many machines: their frames, and the same frames once they are linked (rules R93–R95)."""
 
-import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -15,10 +14,10 @@ from tests.support.dwarf_writer import function
 from tests.support.elf_writer import ALLOC, COMPRESSED, ET_DYN, ET_REL, EXEC, Section, Symbol
 from tests.support.lookup import TEXT, Frame, frames_at, frames_of, image_of, names_at, vaddr_in
 from tests.support.programs import unit
-from tools.llvm.compare_llvm import ask_llvm, find_symbolizer
+from tests.support.tools import find
+from tools.llvm.compare_llvm import ask_llvm
 
 OBJECTS = sorted((Path(__file__).parents[2] / "fixtures" / "bin" / "objects").glob("*.o"))
-LINKER, SYMBOLIZER = shutil.which("ld.lld-19"), find_symbolizer()
 SOURCE = "/src/walk/walk.c"
 DECLARED = {"total": 12, "walk": 22, "walk_once": 26, "settle": 30, "choose": 36}
 INLINING = {"total": {15, 17}, "walk": {23}, "settle": {32}}
@@ -62,7 +61,7 @@ def test_frames(path: Path) -> None:
         assert image.problems == []
 
 
-@pytest.mark.skipif(not LINKER or not SYMBOLIZER, reason="there is no ld.lld-19 and llvm-symbolizer-19")
+@pytest.mark.needs("ld.lld-19", "llvm-symbolizer-19")
 def test_linked(path: Path, tmp_path: Path) -> None:
     """A linker that puts the sections where their virtual bases are makes a file with the very same frames."""
     linked, script = tmp_path / "linked", tmp_path / "script"
@@ -73,8 +72,8 @@ def test_linked(path: Path, tmp_path: Path) -> None:
     places = "".join(f"{section.name} {section.vaddr:#x} : {{ *({section.name}) }}\n" for section in code)
     script.write_text(f"SECTIONS {{\n{places}}}\n")
     options = ["-e", "0", "--no-relax", "--unresolved-symbols=ignore-all"]
-    subprocess.run([str(LINKER), *options, "-T", script, "-o", linked, path], check=True, capture_output=True)
-    theirs = ask_llvm(str(SYMBOLIZER), linked, vaddrs)
+    subprocess.run([find("ld.lld-19"), *options, "-T", script, "-o", linked, path], check=True, capture_output=True)
+    theirs = ask_llvm(linked, vaddrs)
     different = [(our, their) for our, their in zip(ours, theirs, strict=True) if our != their]
     # Between functions llvm-symbolizer extends the row before.
     assert [pair for pair in different if pair[0] or len(pair[1]) > 1 or pair[1][0].name] == []

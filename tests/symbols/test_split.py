@@ -19,10 +19,9 @@ from symbolize.symbols import Binary, TableCache, build_table
 from symbolize.symbols.table import SymbolTable
 from tests.support.fixture_files import BINARIES, PARTS
 from tests.support.lookup import Frame, finder_of, frames_of
-from tools.llvm.compare_llvm import compare, find_symbolizer, sample
+from tools.llvm.compare_llvm import NEEDED, compare, sample
 
 ADDRESSES = 1500 if COMPILED else 60
-SYMBOLIZER = find_symbolizer()
 WITH_UNITS = ("clang-dwarf4", "clang-dwarf5", "gcc-dwarf5")
 WITH_PACKAGE = ("clang-dwarf5", "gcc-dwarf4")
 
@@ -52,7 +51,7 @@ def answers(path: Path, finder: Companions | None) -> tuple[list[list[Frame]], S
         return frames, whole
 
 
-@pytest.mark.skipif(SYMBOLIZER is None, reason="there is no llvm-symbolizer")
+@pytest.mark.needs(*NEEDED)
 @pytest.mark.parametrize(
     ("name", "arrange"),
     [*((name, units_of) for name in WITH_UNITS), *((name, package_of) for name in WITH_PACKAGE)],
@@ -61,16 +60,16 @@ def answers(path: Path, finder: Companions | None) -> tuple[list[list[Frame]], S
 def test_split_units_against_llvm(name: str, arrange: Callable[[str, Path], Path], tmp_path: Path) -> None:
     """Frames of split units, as files or in a package, are those of llvm-symbolizer (rules R78–R88)."""
     path = arrange(name, tmp_path)
-    result = compare(path, ADDRESSES, SYMBOLIZER or "", finder_of(path))
+    result = compare(path, ADDRESSES, finder_of(path))
     assert result.unexplained == []
     assert result.classes["equal"] > ADDRESSES // 3
 
 
-@pytest.mark.skipif(SYMBOLIZER is None, reason="there is no llvm-symbolizer")
+@pytest.mark.needs(*NEEDED)
 @pytest.mark.parametrize("name", ["types", "clang-dwarf4"])
 def test_binaries_alone_against_llvm(name: str) -> None:
     """So are those of a binary with .debug_types, and those of skeletons without their units (rules R83, R90)."""
-    result = compare(PARTS / name / "ledger.debug", ADDRESSES, SYMBOLIZER or "")
+    result = compare(PARTS / name / "ledger.debug", ADDRESSES)
     assert result.unexplained == []
     assert result.classes["equal"] > ADDRESSES // 3
 

@@ -1,7 +1,6 @@
 """The answer for an address does not depend on what else is asked: tables of some addresses against the whole one."""
 
 import random
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from tests.support.lookup import Frame, frames_of, image_of
 from tests.support.programs import unit
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-GXX = shutil.which("g++")
 START, SPACE = 0x1000, 24
 ASSEMBLY = 0x8001
 
@@ -105,10 +103,9 @@ def test_fixtures(name: str) -> None:
         check(image, random.Random(1), 12)
 
 
-@pytest.mark.skipif(GXX is None, reason="needs g++")
+@pytest.mark.needs("g++")
 def test_one_range_for_many_sections(tmp_path: Path) -> None:
     """Strict DWARF 2 has one range for a root, and gcc gives it `.text` of units with many sections (rule R255)."""
-    assert GXX is not None
     program, sources = tmp_path / "twins", FIXTURES / "src" / "twins"
     options = [
         "-O1",
@@ -121,7 +118,7 @@ def test_one_range_for_many_sections(tmp_path: Path) -> None:
         "-fno-exceptions",
     ]
     files = [str(sources / name) for name in ("shapes.cc", "other.cc", "main.cc")]
-    subprocess.run([GXX, *options, "-fno-rtti", "-fno-stack-protector", *files, "-o", str(program)], check=True)
+    subprocess.run(["g++", *options, "-fno-rtti", "-fno-stack-protector", *files, "-o", str(program)], check=True)
     with ElfImage.open(program) as image:
         begin, end, _ = Builder([image], None).dwarf.sources.claims
         assert (end - begin).sum() == 0

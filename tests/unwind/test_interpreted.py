@@ -2,16 +2,14 @@
 
 from pathlib import Path
 
-import pytest
-
-from symbolize.core.cursor import COMPILED
 from tests.support import dump_stacks
 from tests.support.interpreted import run
+from tests.support.tools import needs_compiled
 
 SEEDS = 150
 
 
-@pytest.mark.skipif(not COMPILED, reason="nothing is compiled")
+@needs_compiled
 def test_compiled_equals_interpreted(tmp_path: Path) -> None:
     """The frames and warnings of sound and damaged programs and stacks are the same in both modes."""
     printed = run(tmp_path, Path(dump_stacks.__file__), str(SEEDS)).splitlines()

@@ -20,6 +20,7 @@ from symbolize.write.module_symbols import ModuleSymbols
 from tests.support import perfetto_writer as w
 from tests.support.fixture_files import BINARIES, segments
 from tests.support.pprof_writer import Mapping, Place, profile
+from tests.support.tools import package
 
 LEDGER = BINARIES / "gcc-pie" / "ledger"
 START = 0x7F0000000000
@@ -102,7 +103,7 @@ def stacks(profile: Profile) -> Counter[Any]:
 
 def entries(symbols: bytes) -> dict[int, bytes]:
     """The lines of each place, of one module."""
-    messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    messages = package("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     packets = messages.Trace.FromString(symbols).packet
     return {
         each.address: each.SerializeToString() for packet in packets for each in packet.module_symbols.address_symbols
@@ -133,7 +134,7 @@ def test_a_trace_with_its_symbols_behind_it(how: str) -> None:
 def test_messages_of_perfetto() -> None:
     """Perfetto's own messages read it: one module, raw build id, path with its slash, places as the trace has them,
     innermost line first; what no lookup found is not in it (rule R230)."""
-    messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    messages = package("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     for how in ("perf", "chromium", "chromium id"):
         trace = trace_of(how)
         symbols, (profile,) = symbols_of(trace, LEDGER)
@@ -192,7 +193,7 @@ def test_places_that_no_sample_uses() -> None:
 
 def test_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module with many symbols goes on in further packets, which say the same, each as long as it may be."""
-    messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    messages = package("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     trace = trace_of("perf")
     whole, (profile,) = symbols_of(trace, LEDGER)
     monkeypatch.setattr(module_symbols, "MAX_PACKET", 500)
@@ -208,7 +209,7 @@ def test_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_extremes() -> None:
     """Places of 64 bits, lines beyond 32, names that are not UTF-8 and lines without a name."""
-    messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    messages = package("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     rel_pcs = [0, 127, 128, (1 << 64) - 1, 1 << 63]
     state = w.interned(
         {number: f"f{number}" for number in range(1, 6)},
@@ -246,7 +247,7 @@ def test_extremes() -> None:
 
 def test_build_ids_stay_as_they_are() -> None:
     """Those of Chromium, text of 33 characters, and none; frames without a mapping have no place (rule R230)."""
-    messages = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    messages = package("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     ids = {1: b"67452301AB89EFCD0123456789ABCDEF0", 2: b"67452301ab89efcd0123456789abcdef0"}
     state = w.interned(
         {1: "f"},

@@ -14,7 +14,7 @@ from symbolize.core.protobuf import field
 from symbolize.elf import ElfImage, read_symbols
 from symbolize.write.otlp_lines import OtlpLines
 from tests.support import profcheck
-from tests.support.fixture_files import BINARIES, LLVM_SYMBOLIZER, llvm_frames
+from tests.support.fixture_files import BINARIES, llvm_frames
 from tests.support.kernel_image import KERNEL_ID, vmlinux
 from tests.support.kernel_modules import MODULE_ID, write_module
 from tests.support.otlp_messages import GNU, HASH, Maker, parse
@@ -112,10 +112,9 @@ def test_names_of_the_golden_binary(ids: tuple[str, ...]) -> None:
         assert found
 
 
+@pytest.mark.needs("llvm-symbolizer-19")
 def test_recorded_profile() -> None:
     """R326: the frames of a recorded profile as the eBPF profiler sends it are those of llvm-symbolizer."""
-    if LLVM_SYMBOLIZER is None:
-        pytest.skip("needs llvm-symbolizer-19")
     data = (BINARIES.parent / "profiles" / "otlp" / "spectra-gcc-pie.otlp").read_bytes()
     result = symbolized(data, BINARIES / "gcc-pie")
     check_rest(data, result)

@@ -1,7 +1,6 @@
 """The page in a real browser, used by mouse and keyboard."""
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +14,11 @@ from symbolize.analysis import Filters, FrameFlag, LineTotals, Sources, function
 from symbolize.profile import Profile
 from symbolize.write.outputs import View
 from symbolize.write.page.page import Picture, page_pieces, picture_of
-from tests.support.browser import Page, browser, browser_path
+from tests.support.browser import Page, browser
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pictures import HOSTILE, large_picture, tree_of
 
-pytestmark = pytest.mark.skipif(browser_path() is None, reason="needs chromium")
+pytestmark = pytest.mark.needs("chromium")
 
 WIDE, NARROW = (1280, 800), (390, 844)
 ROW = 20
@@ -511,6 +510,7 @@ def amount(text: str) -> float:
     return float(match[1]) * SCALES[match[2]]
 
 
+@pytest.mark.needs("go")
 @pytest.mark.parametrize("make", [ledger, census])
 def test_totals_are_those_of_pprof(tab: Page, tmp_path: Path, make: Any) -> None:
     """The table has the functions of our own totals, which are those of `go tool pprof -top`, with the same values."""
@@ -523,8 +523,6 @@ def test_totals_are_those_of_pprof(tab: Page, tmp_path: Path, make: Any) -> None
     for name, flat, cumulative in shown:
         assert flat == pytest.approx(expected[name].flat, rel=0.006)
         assert cumulative == pytest.approx(expected[name].cumulative, rel=0.006)
-    if shutil.which("go") is None:
-        return
     symbolize.write(profile, tmp_path / "p.pb.gz")
     command = ["go", "tool", "pprof", "-top", "-nodecount=0", "-nodefraction=0", "-symbolize=none"]
     top = subprocess.run([*command, str(tmp_path / "p.pb.gz")], capture_output=True, text=True, check=True)
@@ -579,7 +577,7 @@ def test_shares_are_of_the_whole_profile(tab: Page, tmp_path: Path) -> None:
     assert [row[:4] for row in table(tab)] == [["328 ms", "21.7 %", "476 ms", "31.5 %"]]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_large_profile(tab: Page, tmp_path: Path) -> None:
     """100,000 stacks make a page of a few megabytes, in which one can zoom in and out."""
     path = show(tab, tmp_path, large_picture())

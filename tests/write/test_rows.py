@@ -12,8 +12,9 @@ from symbolize.write.rows import MAX_LABELS, MAX_NAME, MAX_TEXT, Row, common_lab
 from tests.support.fixture_files import FIXTURES
 from tests.support.messages import profile_pb2
 from tests.support.pprof_writer import Line, Mapping, Place, profile
+from tests.support.tools import package
 
-parquet = pytest.importorskip("pyarrow.parquet")
+parquet = package("pyarrow.parquet")
 
 IDS = ("aa" * 20, "bb" * 20)
 MAPPINGS = [Mapping(0x1000, 0x2000, 0, "/bin/app", IDS[0]), Mapping(0x3000, 0x4000, 0, "/old/app", IDS[1])]

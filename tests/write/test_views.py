@@ -5,7 +5,7 @@ import io
 import json
 import re
 from collections import defaultdict
-from importlib.util import find_spec
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -20,12 +20,10 @@ from symbolize.analysis.text import list_lines, top_lines, tree_lines
 from symbolize.core.errors import UsageError
 from symbolize.load import pprof as loader
 from symbolize.profile import Profile
-from symbolize.write.outputs import OUTPUTS, View, output_of
+from symbolize.write.outputs import OUTPUTS, Output, View, output_of
 from tests.support.pprof_writer import Line, Mapping, Place, profile
+from tests.support.tools import package
 
-HAS_PYARROW = find_spec("pyarrow") is not None
-NEEDS_PYARROW = pytest.mark.skipif(not HAS_PYARROW, reason="needs pyarrow")
-WRITABLE = [output for output in OUTPUTS if HAS_PYARROW or output.name != "parquet"]
 HOSTILE = 'a;b\n<script>alert("&\x1b[31m")</script> \ud800c'
 MAPPINGS = [Mapping(0x1000, 0x9000, 0x400, "/bin/app", "0123456789abcdef" * 2 + "ffffffff"), Mapping(0x10000, 0x20000)]
 INLINED = Place(0x1010, 1, (Line("inner", "/src/a.c", 1), Line("outer", "/src/a.c", 2)))
@@ -47,6 +45,14 @@ TYPES = [("samples", "count"), ("cpu", "nanoseconds")]
 def shown() -> Profile:
     """A profile with inlined, folded, unnamed and hostile frames."""
     return loader.load(memoryview(profile(MAPPINGS, STACKS, types=TYPES)), "test")
+
+
+def writable(outputs: Iterable[Output]) -> list[Any]:
+    """The names of outputs as parameters, with what each needs."""
+    return [
+        pytest.param(each.name, marks=pytest.mark.needs("pyarrow") if each.name == "parquet" else ())
+        for each in outputs
+    ]
 
 
 def written(made: Profile, emit: str, **view: Any) -> bytes:
@@ -176,7 +182,7 @@ def test_tables(shown: Profile) -> None:
             "cumulative cpu/nanoseconds": "37000000",
         }
     ]
-    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet = package("pyarrow.parquet")
     table = parquet.read_table(io.BytesIO(written(shown, "parquet"))).to_pylist()
     assert [{key: str(value) for key, value in row.items()} for row in table] == rows
 
@@ -195,7 +201,7 @@ def test_tables(shown: Profile) -> None:
         ("x.firefox.json", "firefox"),
         ("x.txt", "text"),
         ("x.csv", "csv"),
-        pytest.param("x.parquet", "parquet", marks=NEEDS_PYARROW),
+        pytest.param("x.parquet", "parquet", marks=pytest.mark.needs("pyarrow")),
         ("-", "pprof"),
     ],
 )
@@ -216,14 +222,16 @@ def test_unknown_ending(shown: Profile, tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == []
 
 
-@pytest.mark.parametrize("emit", [output.name for output in WRITABLE if not output.has_base and output.name != "pprof"])
+@pytest.mark.parametrize(
+    "emit", writable(output for output in OUTPUTS if not output.has_base and output.name != "pprof")
+)
 def test_views_without_a_base(shown: Profile, emit: str) -> None:
     """What shows one profile says what shows two."""
     with pytest.raises(UsageError, match=f"{emit} shows one profile; a difference can be shown as html, text"):
         written(shown, emit, base=shown)
 
 
-@pytest.mark.parametrize("emit", [output.name for output in WRITABLE])
+@pytest.mark.parametrize("emit", writable(OUTPUTS))
 def test_empty(emit: str) -> None:
     """A profile without samples, mappings or sample types can be written."""
     assert written(Profile(), emit) or emit == "folded"
@@ -246,7 +254,7 @@ def test_large_values() -> None:
     """Sums beyond 64 bits are in tables as they are: whole in CSV, as floating-point numbers in Parquet."""
     made = loader.load(memoryview(profile(MAPPINGS, [([MAIN], [2**62])] * 4)), "test")
     assert written(made, "csv").decode().splitlines()[1] == f"main,app,/src/b.c,{2**64},{2**64}"
-    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet = package("pyarrow.parquet")
     assert parquet.read_table(io.BytesIO(written(made, "parquet"))).to_pylist()[0]["flat samples/count"] == 2.0**64
 
 

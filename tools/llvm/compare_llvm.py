@@ -10,8 +10,6 @@ import argparse
 import json
 import os
 import random
-import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -23,18 +21,17 @@ from typing import NamedTuple
 import numpy as np
 
 from symbolize.binaries import Companions
-from symbolize.elf import ElfImage, read_build_id
+from symbolize.elf import ElfImage
 from symbolize.symbols import build_table
 from tests.support.lookup import Frame, frames_of
+from tests.support.tools import DEBUG_FILES, find, missing
 from tools.llvm.judge import CLASSES, Judge
 
 ROOT = Path(__file__).parents[2]
 SEED = 1
 LEFT_OUT = {"stripped", "headers", "objects", "lld-stripped", "gcc-icf-stripped", "versions", "callers", "tails"}
 """Folders of fixtures without debug information, with a few instructions only, or much like others."""
-MIN_VERSION = 15
-LIBPYTHON = Path("/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0")
-LIBSTDCXX = Path("/usr/lib/x86_64-linux-gnu/debug/libstdc++.so.6")
+NEEDED = ("llvm-symbolizer-19", "llvm-dwarfdump-19")
 
 
 class Difference(NamedTuple):
@@ -53,32 +50,12 @@ class Comparison:
     unexplained: list[Difference] = field(default_factory=list)
 
 
-def find_symbolizer() -> str | None:
-    """llvm-symbolizer of a version that prints JSON with start lines, if llvm-dwarfdump is there too; None if there is
-    none."""
-    for name in ("llvm-symbolizer-19", "llvm-symbolizer"):
-        path = shutil.which(name)
-        if path and shutil.which(name.replace("symbolizer", "dwarfdump")):
-            version = re.search(
-                r"version (\d+)", subprocess.run([path, "--version"], capture_output=True, text=True).stdout
-            )
-            if version and int(version[1]) >= MIN_VERSION:
-                return path
-    return None
-
-
 def subjects() -> list[Path]:
     """The files that are compared: fixtures with debug information, and large debug files of this machine, which may be
     missing."""
     folder = ROOT / "fixtures" / "bin"
     files = [p for p in sorted(folder.rglob("*")) if p.is_file() and not LEFT_OUT & {*p.parts} and is_elf(p)]
-    build_id = read_build_id(str(LIBPYTHON)) if LIBPYTHON.exists() else None
-    return [*files, debug_file(build_id) if build_id else LIBPYTHON.with_suffix(".debug"), LIBSTDCXX]
-
-
-def debug_file(build_id: str) -> Path:
-    """Where the debug file of a build id lies."""
-    return Path(f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug")
+    return [*files, *DEBUG_FILES.values()]
 
 
 def is_elf(path: Path) -> bool:
@@ -101,9 +78,10 @@ def sample(image: ElfImage, count: int) -> list[int]:
     return sorted(random.Random(SEED).sample(range(text.vaddr, text.vaddr + text.size), min(count, text.size)))
 
 
-def ask_llvm(symbolizer: str, path: Path, vaddrs: Sequence[int]) -> list[list[Frame]]:
+def ask_llvm(path: Path, vaddrs: Sequence[int]) -> list[list[Frame]]:
     """What llvm-symbolizer says of each address; no frames where it knows neither name nor place."""
-    arguments = [symbolizer, f"--obj={path.resolve()}", "--output-style=JSON", "--no-demangle", "--inlines"]
+    llvm = find("llvm-symbolizer-19")
+    arguments = [llvm, f"--obj={path.resolve()}", "--output-style=JSON", "--no-demangle", "--inlines"]
     quiet = {name: value for name, value in os.environ.items() if not name.startswith("DEBUGINFOD")}
     text = "\n".join(map(hex, vaddrs))
     # Split units that were compiled in "." are looked for where it runs.
@@ -121,22 +99,22 @@ def ask_llvm(symbolizer: str, path: Path, vaddrs: Sequence[int]) -> list[list[Fr
 
 
 def answers(
-    path: Path, count: int, symbolizer: str, finder: Companions | None = None
+    path: Path, count: int, finder: Companions | None = None
 ) -> list[tuple[int, list[Frame], list[Frame], bool]]:
     """Random addresses of a file, what we say of each and what llvm-symbolizer says, and whether we call it folded."""
     with ElfImage.open(path) as image:
         vaddrs = sample(image, count)
         table = build_table([image], np.array(vaddrs, np.uint64), finder)
         ours, folded = frames_of(table, vaddrs), table.lookup(np.array(vaddrs, np.uint64)).folded.tolist()
-    return [*zip(vaddrs, ours, ask_llvm(symbolizer, path, vaddrs), folded, strict=True)]
+    return [*zip(vaddrs, ours, ask_llvm(path, vaddrs), folded, strict=True)]
 
 
-def compare(path: Path, count: int, symbolizer: str, finder: Companions | None = None) -> Comparison:
+def compare(path: Path, count: int, finder: Companions | None = None) -> Comparison:
     """Compare `count` random addresses of a file; `finder` finds its split units."""
     result = Comparison()
     with ElfImage.open(path) as image:
         judge = Judge(image)
-    for vaddr, ours, theirs, folded in answers(path, count, symbolizer, finder):
+    for vaddr, ours, theirs, folded in answers(path, count, finder):
         kind = judge.classify(vaddr, ours, theirs, folded)
         if kind is None:
             result.unexplained.append(Difference(vaddr, ours, theirs))
@@ -150,15 +128,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("addresses", nargs="?", type=int, default=20_000)
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args(arguments)
-    symbolizer = find_symbolizer()
-    if symbolizer is None:
-        print("there is no llvm-symbolizer", file=sys.stderr)
+    if reason := missing(NEEDED):
+        print(reason, file=sys.stderr)
         return 2
     paths = options.files or subjects()
     for path in paths:
         if not path.exists():
             print(f"{label(path)}: {path} is not there", file=sys.stderr)
-    results = {path: compare(path, options.addresses, symbolizer) for path in paths if path.exists()}
+    results = {path: compare(path, options.addresses) for path in paths if path.exists()}
     kinds = [kind for kind in (*CLASSES, "unexplained") if any(r.classes[kind] for r in results.values())]
     print("| file | addresses |", " | ".join(kinds), "|")
     print("|---|---:|" + "---:|" * len(kinds))

@@ -29,7 +29,8 @@ from symbolize.elf import ElfImage, read_symbols
 from symbolize.names import demangle, last_component, split_suffix
 from symbolize.symbols import Binary
 from tests.support.lookup import Frame, finder_of, frames_of
-from tools.llvm.compare_llvm import SEED, ask_llvm, find_symbolizer
+from tests.support.tools import missing
+from tools.llvm.compare_llvm import NEEDED, SEED, ask_llvm
 from tools.llvm.judge import CLASSES, Judge, unversioned
 from tools.llvm.recipes import Recipe, recipes
 from tools.llvm.variants import LLD, Variant, variants
@@ -186,7 +187,7 @@ class Outcome:
             self.examples.append(f"{kind} {example}")
 
 
-def compare(program: Program, folder: Path, symbolizer: str) -> Outcome:
+def compare(program: Program, folder: Path) -> Outcome:
     """Compare all engines over a program that was built in `folder`."""
     outcome = Outcome()
     path = folder / program.asked
@@ -212,7 +213,7 @@ def compare(program: Program, folder: Path, symbolizer: str) -> Outcome:
         problems = [*image.problems, *binary.refused, *whole.problems]
         if problems:
             outcome.add("PROBLEM", str(problems[:2]))
-    theirs = ask_llvm(symbolizer, path, vaddrs)
+    theirs = ask_llvm(path, vaddrs)
     env = {k: v for k, v in os.environ.items() if not k.startswith("DEBUGINFOD")}
     eu = ask_lines(["eu-addr2line", "-a", "-f", "-i", "-e", str(path)], vaddrs, env)
     gnu = ask_lines([os.environ.get("ADDR2LINE", "addr2line"), "-a", "-f", "-i", "-e", str(path)], vaddrs, env)
@@ -266,9 +267,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("pattern", nargs="?", default="", help="a regular expression")
     options = parser.parse_args(arguments)
     folder = options.folder.resolve()
-    symbolizer = find_symbolizer()
-    if symbolizer is None:
-        print("there is no llvm-symbolizer", file=sys.stderr)
+    if reason := missing(NEEDED):
+        print(reason, file=sys.stderr)
         return 2
     tools = folder / "tools"
     tools.mkdir(parents=True, exist_ok=True)
@@ -285,7 +285,7 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{program.name}: not built: {trouble.strip()}", flush=True)
             total["not built"] += 1
             continue
-        outcome = compare(program, folder / program.name, symbolizer)
+        outcome = compare(program, folder / program.name)
         outcome.kinds["binaries"] += 1
         total += outcome.kinds
         groups[program.group] = groups.get(program.group, Counter()) + outcome.kinds

@@ -8,12 +8,13 @@ from symbolize.batch.engines.engine import Engine
 from symbolize.batch.engines.local import LocalEngine
 from tests.support.batch_runs import wait_until
 from tests.support.engines import PATIENCE, Cluster
+from tests.support.tools import package
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A cluster of two workers."""
-    pytest.importorskip("distributed")
+    package("distributed")
     cluster = Cluster(tmp_path_factory.mktemp("cluster"), 2)
     try:
         yield cluster

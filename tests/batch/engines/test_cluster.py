@@ -18,6 +18,7 @@ from symbolize.core.errors import SymbolizeError, UsageError
 from tests.support import batch_tasks
 from tests.support.batch_runs import wait_until
 from tests.support.engines import PATIENCE, Cluster, tasks_of
+from tests.support.tools import package
 
 
 def test_package_of_the_cluster_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +32,7 @@ def test_package_of_the_cluster_is_missing(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_no_scheduler() -> None:
     """An address at which nobody listens, and one that is none."""
-    pytest.importorskip("distributed")
+    package("distributed")
     from symbolize.batch.engines.cluster import DaskEngine
 
     with pytest.raises(SymbolizeError, match=r"^tcp://127\.0\.0\.1:1: no dask scheduler answers$"):
@@ -58,7 +59,7 @@ def workers() -> dict[str, dict[str, Any]]:
 @pytest.fixture
 def dask_engine(workers: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> Any:
     """An engine whose scheduler is none."""
-    distributed = pytest.importorskip("distributed")
+    distributed = package("distributed")
     from symbolize.batch.engines.cluster import DaskEngine
 
     monkeypatch.setattr(distributed, "Client", lambda *_, **__: Scheduler(workers))
@@ -321,7 +322,7 @@ def fits(address: str) -> bool:
 def test_cluster_that_does_not_fit_and_is_lost(tmp_path: Path) -> None:
     """A worker that cannot import the package is refused, whenever it comes; a scheduler that is frozen or lost ends
     the run."""
-    pytest.importorskip("distributed")
+    package("distributed")
     from symbolize.batch.engines.cluster import DaskEngine
 
     other = tmp_path / "other"

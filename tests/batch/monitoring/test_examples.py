@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from symbolize.batch.monitoring.metrics import METRICS, PREFIX
 from symbolize.core.reasons import Reason
 from tests.support.docs_examples import DOCS
+from tests.support.tools import package
 
 RULES = DOCS / "examples" / "prometheus-rules.yaml"
 DASHBOARD = DOCS / "examples" / "grafana-dashboard.json"
@@ -24,7 +24,7 @@ ADDED = {"job", "instance", "le"}
 
 def rules() -> Iterator[dict[str, Any]]:
     """The alerts."""
-    yaml = pytest.importorskip("yaml")
+    yaml = package("yaml")
     for group in yaml.safe_load(RULES.read_text())["groups"]:
         yield from group["rules"]
 
@@ -81,11 +81,10 @@ def test_values_of_labels() -> None:
     assert outcomes <= {reason.code for reason in Reason} | {"found", "missing", "failed"}
 
 
+@pytest.mark.needs("promtool")
 def test_prometheus_reads_them(tmp_path: Path) -> None:
     """Prometheus' own tool accepts the alerts, and the expressions of the dashboard."""
-    if shutil.which("promtool") is None:
-        pytest.skip("promtool is not installed")
-    yaml = pytest.importorskip("yaml")
+    yaml = package("yaml")
     expressions = [target["expr"].replace("$job", ".*") for panel in panels() for target in panel["targets"]]
     records = [{"record": f"panel:{number}", "expr": each} for number, each in enumerate(expressions)]
     shown = tmp_path / "dashboard.yaml"

@@ -159,7 +159,7 @@ def test_time_is_utc() -> None:
     assert len(timestamp()) == len("2026-11-21T08:15:30.123456Z")
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no full device")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full: run it on Linux")
 def test_full_disk_costs_one_warning() -> None:
     """What cannot be written is lost; the first says so, and the end says how many."""
     said: list[str] = []
