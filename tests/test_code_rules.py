@@ -29,9 +29,15 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT / "symbolize"))
 
 
-def bare_numbers(source: str) -> Iterator[tuple[int, str]]:
-    """Comparisons with a number that has no name, `match` included: their lines and texts."""
-    for node in ast.walk(ast.parse(source)):
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """The syntax of each module."""
+    return {name_of(path): ast.parse(path.read_text()) for path in SOURCES}
+
+
+def bare_numbers(tree: ast.Module) -> Iterator[str]:
+    """Comparisons with a number that has no name, `match` included, with their lines."""
+    for node in ast.walk(tree):
         operands: list[ast.expr] = []
         if isinstance(node, ast.Compare):
             for each in (node.left, *node.comparators):
@@ -40,30 +46,31 @@ def bare_numbers(source: str) -> Iterator[tuple[int, str]]:
             operands = [node.value]
         for operand in operands:
             if isinstance(operand, ast.Constant) and type(operand.value) is int and operand.value not in PLAIN:
-                yield operand.lineno, ast.unparse(node)
+                yield f"{operand.lineno}: {ast.unparse(node)}"
 
 
 def test_modules_are_short() -> None:
     """Generated ones aside."""
-    assert {name_of(path) for path in SOURCES if path.read_text().count("\n") > MAX_MODULE} == set()
+    long = [name_of(path) for path in SOURCES if path.read_text().count("\n") > MAX_MODULE]
+    assert not long, "\n".join(long)
 
 
-def test_functions_are_short() -> None:
+def test_functions_are_short(trees: dict[str, ast.Module]) -> None:
     """Hot loops aside."""
     long = {
-        f"{name_of(path)}:{node.name}"
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
+        f"{name}:{node.name}"
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= MAX_FUNCTION
     }
     assert long == HOT_LOOPS
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_numbers_have_names(path: Path) -> None:
+def test_numbers_have_names(trees: dict[str, ast.Module]) -> None:
     """What a specification names is compared by that name."""
-    assert list(bare_numbers(path.read_text())) == []
+    found = [f"{name}:{each}" for name, tree in trees.items() for each in bare_numbers(tree)]
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +79,7 @@ def test_numbers_have_names(path: Path) -> None:
 )
 def test_reader_of_comparisons(source: str, count: int) -> None:
     """Numbers in comparisons are found, small ones and names are not."""
-    assert len(list(bare_numbers(source))) == count
+    assert len(list(bare_numbers(ast.parse(source)))) == count
 
 
 def test_no_test_imports_a_test() -> None:
@@ -86,4 +93,4 @@ def test_no_test_imports_a_test() -> None:
         for module in [node.module or "", *(f"{node.module}.{each.name}" for each in node.names)]
         if module.startswith("tests.") and module.rpartition(".")[2].startswith(("test_", "conftest"))
     }
-    assert found == set()
+    assert not found, "\n".join(sorted(found))

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -125,16 +126,17 @@ def scripts() -> list[str]:
     )
 
 
-@pytest.mark.parametrize("script", scripts())
-def test_documented_scripts_start(script: str) -> None:
+@pytest.mark.process
+def test_documented_scripts_start() -> None:
     """Each script that a page tells to run starts as written, from the root of a checkout."""
-    if not (ROOT / "benchmarks").exists():
-        pytest.skip("not a checkout")
     quiet = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [sys.executable, *script.split(), "--help"]
-    run = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.startswith("usage: ")
+    failed = []
+    for script in scripts():
+        command = [sys.executable, *script.split(), "--help"]
+        run = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True)
+        if run.returncode or not run.stdout.startswith("usage: "):
+            failed.append(f"{script}: {run.stdout}{run.stderr}")
+    assert not failed, "\n".join(failed)
 
 
 def numbers(match: re.Match[str]) -> range:
@@ -235,40 +237,37 @@ def test_examples_run(pages: tuple[str, ...], tmp_path: Path, monkeypatch: pytes
     assert len(list(tmp_path.iterdir())) == "".join(examples(pages)).count("(output /")
 
 
-def anchors(text: str) -> set[str]:
-    """The anchors that headings get on the usual hosts."""
-    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
+@cache
+def anchors(path: Path) -> set[str]:
+    """The anchors that the headings of a page get on the usual hosts."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", path.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_resolve(path: Path) -> None:
+def test_links_resolve() -> None:
     """Relative links lead to files that are there, and to headings that are in them."""
     broken = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", path.read_text())):
-        if re.match(r"[a-z]+:", target):
-            continue
-        file, _, anchor = target.partition("#")
-        found = (path.parent / file).resolve() if file else path
-        if not found.exists() or (anchor and anchor not in anchors(found.read_text())):
-            broken.append(target)
-    assert broken == []
+    for path in PAGES:
+        for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", path.read_text())):
+            if re.match(r"[a-z]+:", target):
+                continue
+            file, _, anchor = target.partition("#")
+            found = (path.parent / file).resolve() if file else path
+            if not found.exists() or (anchor and anchor not in anchors(found)):
+                broken.append(f"{path.relative_to(ROOT)}: {target}")
+    assert not broken, "\n".join(broken)
 
 
 SHORT = 250
 """Lines that a reader has the patience for."""
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_pages_are_short(path: Path) -> None:
-    """A page has one subject, and says what it is for before its first list, table or heading."""
-    if path.parent == ROOT:
-        pytest.skip("no page on a subject")
-    text = path.read_text()
-    assert path.name == "rules.md" or text.count("\n") <= SHORT
-    title, start = text.split("\n\n", 2)[:2]
-    assert re.fullmatch(r"# [^\n]+", title)
-    assert re.match(r"(?!```)[A-Z`\[]", start)
+def test_pages_are_short() -> None:
+    """A page on a subject has no other, and says what it is for before its first list, table or heading."""
+    texts = {str(path.relative_to(ROOT)): path.read_text() for path in PAGES if path.parent != ROOT}
+    long = [name for name, text in texts.items() if text.count("\n") > SHORT and name != "docs/rules.md"]
+    abrupt = [name for name, text in texts.items() if not re.match(r"# [^\n]+\n\n(?!```)[A-Z`\[]", text)]
+    assert not long + abrupt, "\n".join([*(f"{name} is long" for name in long), *abrupt])
 
 
 def test_formats_written_are_described() -> None:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -68,10 +67,15 @@ def pictures() -> list[str]:
     return sorted(found)
 
 
-@pytest.mark.parametrize("image", pictures())
-def test_pictures(image: str) -> None:
+def width_of(image: Path) -> int:
+    """The width of a picture, 0 if it is not there or no PNG file."""
+    data = image.read_bytes() if image.exists() else b""
+    return int.from_bytes(data[16:20]) if data.startswith(b"\x89PNG\r\n\x1a\n") else 0
+
+
+def test_pictures() -> None:
     """Pictures in pages are there, as large as a reader needs."""
-    data = (ROOT / image).read_bytes()
-    assert data.startswith(b"\x89PNG\r\n\x1a\n")
-    (width,) = struct.unpack_from(">I", data, 16)
-    assert width > SMALL
+    widths = {image: width_of(ROOT / image) for image in pictures()}
+    assert widths
+    small = [image for image, width in widths.items() if width <= SMALL]
+    assert not small, "\n".join(small)

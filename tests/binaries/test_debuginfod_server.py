@@ -50,7 +50,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command = ["debuginfod", f"--database={folder}/db", "-F", "-p", str(port), "-t", "0", "-c", "2", str(BINARIES)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("DEBUGINFOD")}
     with (folder / "log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment | {"HOME": str(folder)})
+        process = subprocess.Popen(
+            command, stdout=log, stderr=log, env=environment | {"HOME": str(folder), "TMPDIR": str(folder)}
+        )
     url = f"http://127.0.0.1:{port}"
     try:
         wanted = [id_of(WHOLE[-1]), *map(id_of, SPLIT)]
