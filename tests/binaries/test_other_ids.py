@@ -1,7 +1,7 @@
 """R321: files by the build id of Go's linker, and by the hash that the eBPF profiler of OpenTelemetry has of them."""
 
 import hashlib
-import os
+import random
 import struct
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def hash_of(path: Path) -> str:
 
 def write(path: Path, *, go: str = "", gnu: bytes = b"", size: int = 64) -> Path:
     """An ELF file with some ids."""
-    sections = [Section(".text", os.urandom(size), flags=ALLOC | EXEC, address=0x1000)]
+    sections = [Section(".text", random.Random(path.name).randbytes(size), flags=ALLOC | EXEC, address=0x1000)]
     if go:
         text = go.encode()
         note = struct.pack("<III", 4, len(text), 4) + b"Go\0\0" + text + bytes(-len(text) % 4)

@@ -4,6 +4,8 @@ import gzip
 import io
 import re
 import subprocess
+from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from tests.support import gperftools_writer as words
 from tests.support.interpreted import load_source
 from tests.support.messages import profile_pb2
 from tests.support.pprof_text import Raw, of_profile, parse, run_pprof
+from tests.support.times import is_linear
 
 MAPS = b"""
 MAPPED_LIBRARIES:
@@ -159,11 +162,12 @@ def test_time_is_linear(title: bytes) -> None:
         b" ",
         b"#\t0x1\ta+0x1",
     )
-    for unit in units:
-        try:
-            load(title + unit * (200_000 // len(unit)))
-        except InputError:
-            pass
+
+    def loaded(size: int, unit: bytes) -> None:
+        with suppress(InputError):
+            load(title + unit * (size // len(unit)))
+
+    assert [unit for unit in units if not is_linear(partial(loaded, unit=unit), 100_000)] == []
 
 
 row_numbers = st.integers(-(2**63) + 1, 2**63 - 1)
