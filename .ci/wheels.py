@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The source distribution, wheels of it for every Python that is promised and installed, and their tests.
+"""The source distribution, wheels of it for the oldest and the newest Python that are promised and installed, and a
+smoke test of each.
 
-Every wheel is installed into an environment without a compiler, runs the README's first command there, and then the
-tests as [tool.cibuildwheel] says it: beside the installed package, not with its sources. The oldest Python does so with
-the oldest dependencies that pyproject.toml admits, the newest with the newest; those between run the core alone.
+A wheel is installed into an environment without a compiler, names the README's profile there, as one and as a batch,
+and passes the few tests of [tool.cibuildwheel]: beside the installed package, not with its sources. The oldest Python
+does so with the oldest dependencies that pyproject.toml admits, the newest with the newest.
 """
 
 import email
@@ -14,40 +15,20 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tomllib
 import zipfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from pythons import PROJECT, PROMISED, ROOT, installed
+
 WORK = ROOT / "build" / "wheels"
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WHEELS = PROJECT["tool"]["cibuildwheel"]
 DEPENDENCIES: list[str] = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["lz4"]]
-PYTHONS = [f"3.{name.removeprefix('cp3').removesuffix('-*')}" for name in WHEELS["build"].split()]
-OLDEST_ONLY = ["tests/binaries/test_debuginfod_resume.py", "tests/batch/engines/test_local.py"]
-"""Where the bounds of urllib3 and pebble show."""
-NEWEST_ONLY = ["tests/dwarf/test_corrupt.py", "tests/symbols/test_bounds.py"]
-"""A third of the time, and where newer releases of numpy raise what older ones let pass."""
-CORE_ONLY = ["tests/core", "tests/elf", "tests/dwarf", "tests/symbols", "tests/names"]
-"""What the Pythons between run."""
-USABLE = "import ensurepip, os, sysconfig; os.stat(sysconfig.get_path('include') + '/Python.h')"
 MAIN_JOB = re.compile(r"^python3 -m venv .* && \.venv/bin/(symbolize fixtures/.*)$", re.MULTILINE)
 LEAST_PERCENT = "80"
 """Of the value of the README's profile so much has names, and more."""
 CHECKS = ["build", "twine", "auditwheel"]
-
-
-def interpreter(version: str) -> str | None:
-    """A Python of this version that can make environments and compile: on the path, or one that pyenv installed."""
-    found = [Path(folder) / f"python{version}" for folder in os.get_exec_path()]
-    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
-    found += sorted(pyenv.glob(f"versions/{version}.*/bin/python{version}"))
-    for path in found:  # what is on the path may be a stub of pyenv that fails
-        if path.exists() and subprocess.run([path, "-c", USABLE], capture_output=True).returncode == 0:
-            return str(path)
-    return None
 
 
 def oldest(requirement: str) -> str:
@@ -118,32 +99,23 @@ class Installed:
         """Bring packages to the newest versions that are asked for, as wheels."""
         pip(self.python, "install", "--only-binary=:all:", "--upgrade", *requirements, **self.bare)
 
-    def test(
-        self,
-        dependencies: Iterable[str],
-        tests: Path,
-        without: Iterable[str],
-        more: Iterable[str] = (),
-        only: Iterable[str] = (),
-    ) -> str:
-        """Install the wheel with these dependencies, run the main job and the tests but some, or `only` some; one line
-        about that."""
+    def test(self, dependencies: Iterable[str], tests: Path) -> str:
+        """Install the wheel with these dependencies, run the main job, a batch and the tests; one line about that."""
         self.install(str(self.wheel), *dependencies)
         found = MAIN_JOB.search((ROOT / "README.md").read_text())
         assert found is not None, "README.md has no command for the main job"
-        command, *arguments = shlex.split(found[1])
-        options = ["--fail-under", LEAST_PERCENT, "--output", str(self.python.parent / "result.pb.gz")]
-        report = run(self.python.parent / command, *arguments, *options, folder=tests, **self.bare)
-        assert "without the compiled core" not in report, f"{self.wheel.name}: the core was not compiled"
+        command, profile, *options = shlex.split(found[1])
+        folder = self.python.parent
+        one = [profile, *options, "--no-cache", "--fail-under", LEAST_PERCENT, "--output", str(folder / "one.pb.gz")]
+        many = ["batch", profile, *options, "--no-cache", "--out", str(folder / "many")]
+        for arguments in (one, many):
+            printed = run(folder / command, *arguments, folder=tests, **self.bare)
+            assert "without the compiled core" not in printed, f"{self.wheel.name}: the core was not compiled"
         versions = "import platform, numpy; print(f'Python {platform.python_version()}, numpy {numpy.__version__}')"
         title = run(self.python, "-c", versions).strip()
         self.install(f"{self.wheel}[{','.join(WHEELS['test-extras'])}]")
         _, *words = shlex.split(WHEELS["test-command"].replace("\\\n", ""))
-        if only:
-            words = [*(word for word in words if not word.startswith("tests/")), *only]
-        ignored = (f"--ignore={file}" for file in without)
-        printed = run(self.python, *words, *more, *ignored, folder=tests)
-        return f"{title}: {printed.splitlines()[-1]}"
+        return f"{title}: {run(self.python, *words, folder=tests).splitlines()[-1]}"
 
 
 def uncompiled(version: str, python: str, sources: Path) -> str:
@@ -168,7 +140,8 @@ def main() -> int:
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     try:
-        found = [(version, python) for version in PYTHONS if (python := interpreter(version)) is not None]
+        every = installed()
+        found = every[:: max(1, len(every) - 1)]
         tools = made(WORK / "tools", sys.executable)
         pip(tools, "install", "--only-binary=:all:", *CHECKS, *PROJECT["build-system"]["requires"])
         sources = unpacked_sdist(tools)
@@ -180,24 +153,18 @@ def main() -> int:
         tests.mkdir()
         for name in WHEELS["test-sources"]:
             shutil.move(sources / name, tests)
-        first = Installed(wheels[0], found[0][1], "oldest")
-        last = Installed(wheels[-1], found[-1][1], "newest")
-        between = [
-            Installed(wheel, python, version)
-            for wheel, (version, python) in zip(wheels[1:-1], found[1:-1], strict=True)
-        ]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        names = ("oldest", [*map(oldest, DEPENDENCIES)]), ("newest", DEPENDENCIES)
+        with ThreadPoolExecutor(len(wheels)) as pool:
             jobs = [
-                pool.submit(first.test, [*map(oldest, DEPENDENCIES)], tests, NEWEST_ONLY, OLDEST_ONLY),
-                pool.submit(last.test, DEPENDENCIES, tests, []),
-                *(pool.submit(each.test, DEPENDENCIES, tests, NEWEST_ONLY, only=CORE_ONLY) for each in between),
+                pool.submit(Installed(wheel, python, name).test, dependencies, tests)
+                for wheel, (_, python), (name, dependencies) in zip(wheels, found, names, strict=False)
             ]
         for job in jobs:
             print(job.result(), flush=True)
     except subprocess.CalledProcessError as error:
         print(error.stdout, error, sep="\n", file=sys.stderr)
         return 1
-    print("not installed:", ", ".join({*PYTHONS} - {version for version, _ in found}) or "none")
+    print("not tried:", ", ".join(sorted({*PROMISED} - {version for version, _ in found})) or "none")
     return 0
 
 
