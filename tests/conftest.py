@@ -13,13 +13,20 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.buckets import Bucket
+from tests.support.seeds import FULL_EXAMPLES
 from tests.support.tools import PACKAGES, missing, package
 
 COUNT = itertools.count()
 
 # The same examples each time, however busy the machine is.
-settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("same")
+settings.register_profile(
+    "full",
+    derandomize=True,
+    deadline=None,
+    max_examples=FULL_EXAMPLES,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+settings.register_profile("plain", settings.get_profile("full"), max_examples=FULL_EXAMPLES // 4)
 
 SERVER = """
 import logging, sys
@@ -34,8 +41,10 @@ sys.stdin.read()
 """Serves S3 until its standard input ends."""
 
 
-def pytest_configure() -> None:
-    """Commands that tests start keep their compiled modules, or each of thousands compiles them again."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples property tests take. Commands that tests start keep their compiled modules, or each of
+    thousands compiles them again."""
+    settings.load_profile("plain" if "not full" in config.option.markexpr else "full")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 

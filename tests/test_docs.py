@@ -127,6 +127,7 @@ def scripts() -> list[str]:
 
 
 @pytest.mark.process
+@pytest.mark.full
 def test_documented_scripts_start() -> None:
     """Each script that a page tells to run starts as written, from the root of a checkout."""
     quiet = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

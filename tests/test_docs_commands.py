@@ -15,6 +15,7 @@ OWN_LIBRARIES = re.compile(r"\s\(libraries\s+of\s+this\s+machine:[^)]*\)")
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.full
 def test_commands_run(page: Path, tmp_path: Path) -> None:
     """The blocks of a page succeed, one after another in one folder, and print what is below them; where that has to
     change, `python -m tools.site.outputs` does it."""

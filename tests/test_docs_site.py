@@ -15,44 +15,27 @@ SMALL = 300
 """Pixels that a picture is wider than."""
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as CI builds it."""
+@pytest.mark.full
+def test_site(tmp_path: Path) -> None:
+    """The site builds without a warning. Each page is in it and in its navigation, none loads a script, style, font or
+    picture from elsewhere, and the page of the API has the signatures and docstrings of the package."""
     for name in ("mkdocs", "mkdocstrings", "material"):
         package(name)
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    assert run.stderr == ""
-    return folder
-
-
-def test_every_page_is_in_the_site(site: Path) -> None:
-    """Each page has a page there, and each is in the navigation."""
+    assert (run.returncode, run.stderr) == (0, "")
     wanted = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")}
-    home = (site / "index.html").read_text()
-    assert [str(path) for path in sorted(wanted) if not (site / path).exists()] == []
+    home = (tmp_path / "index.html").read_text()
+    assert [str(path) for path in sorted(wanted) if not (tmp_path / path).exists()] == []
     assert [str(path) for path in sorted(wanted) if f'href="{path}"' not in home] == []
-
-
-def test_nothing_comes_from_other_hosts(site: Path) -> None:
-    """No page loads a script, style, font or picture from elsewhere."""
     loaded = r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(?:https?:)?//|<link\b[^>]*\bhref=["']?(?:https?:)?//"""
-    pages = sorted(site.rglob("*.html"))
-    assert pages
+    pages, styles = sorted(tmp_path.rglob("*.html")), sorted(tmp_path.rglob("*.css"))
+    assert pages and styles
     assert [str(page) for page in pages if re.search(loaded, page.read_text())] == []
-    styles = sorted(site.rglob("*.css"))
-    assert styles
-    assert [
-        str(style) for style in styles if re.search(r"""url\(["']?(?:https?:)?//|@import""", style.read_text())
-    ] == []
-
-
-def test_api_has_docstrings(site: Path) -> None:
-    """The page of the API has the signatures and docstrings of the package."""
-    text = re.sub(r"<[^>]+>", "", (site / "api.html").read_text())
+    foreign = r"""url\(["']?(?:https?:)?//|@import"""
+    assert [str(style) for style in styles if re.search(foreign, style.read_text())] == []
+    text = re.sub(r"<[^>]+>", "", (tmp_path / "api.html").read_text())
     assert "Symbolize one profile, which is read from" in text
     assert "nearest_line: bool = False" in text
 

@@ -3,10 +3,8 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
@@ -14,6 +12,7 @@ from symbolize.batch.manifest import Manifest, State
 from symbolize.cli import main
 from tests.support.batch_engines import DirectEngine, plan, run_plan
 from tests.support.buckets import Bucket, impatient
+from tests.support.failing_store import FailingStore, hasty
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.store_proxy import FAILURES, StoreProxy
 
@@ -33,48 +32,14 @@ SAID = {
 """What is reported of a store that fails so."""
 
 
-class Role(NamedTuple):
-    """What a store is for: which requests to it fail, and what the line about it begins with."""
-
-    fails: Callable[[str, str], bool]
-    line: str
-
-
-ROLES = {
-    "listing": Role(lambda method, path: "list-type" in path and "in%2F" in path, "s3://[^ ]*/in/?: "),
-    "input": Role(lambda method, path: "/in/" in path and "list-type" not in path, "s3://[^ ]*/in/one.pb.gz: "),
-    "output": Role(lambda method, path: "/out/" in path, "s3://[^ ]*/out/one.pb.gz: "),
-    "cache": Role(lambda method, path: "/tables/" in path, "table cache: shared tables: "),
+LINES = {
+    "listing": "{}/in/?: ",
+    "input": "{}/in/one.pb.gz: ",
+    "output": "{}/out/one.pb.gz: ",
+    "cache": "table cache: shared tables: ",
 }
-"""The rows of the second table in docs/batch-storage.md; those of the first are SAID."""
-
-
-def hasty(proxy: StoreProxy) -> Callable[[float, Callable[[], Any]], Any]:
-    """`within` for which the time is up as soon as a request has failed, however slow the machine is."""
-    threads = ThreadPoolExecutor()
-
-    def within(seconds: float, call: Callable[[], Any]) -> Any:
-        future = threads.submit(call)
-        while not wait([future], 0.3).done:
-            if proxy.failed and proxy.failed[-1] in ("hangs", "slow"):
-                raise TimeoutError(f"no answer in {seconds:g} s")
-        return future.result()
-
-    return within
-
-
-@contextmanager
-def failing(bucket: Bucket, role: Role, how: str, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """While this lasts, the store fails."""
-    with monkeypatch.context() as patched, StoreProxy(endpoint, lambda *asked: how * role.fails(*asked)) as proxy:
-        impatient(patched)
-        patched.setattr("symbolize.storage.clock.call_within", hasty(proxy))
-        patched.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1" if how == "down" else proxy.url)
-        if how == "credentials":
-            patched.delenv("AWS_ACCESS_KEY_ID")
-            patched.delenv("AWS_SECRET_ACCESS_KEY")
-        yield
-    bucket.system.clear_instance_cache()
+"""What the line about a store begins with, by what the store is for: the rows of the second table in
+docs/batch-storage.md; those of the first are SAID."""
 
 
 @pytest.fixture(scope="module")
@@ -85,15 +50,96 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
+def runs(
+    url: str,
+    role: str,
+    how: str,
+    failing: AbstractContextManager[None],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Run a batch whose store at `url`, which has the input, fails in a role, and again when it does not any more."""
+    (folder / "in").mkdir()
+    (folder / "in/one.pb.gz").write_bytes(PERF.read_bytes())
+    inputs = f"{url}/in/" if role in ("listing", "input") else str(folder / "in")
+    out = f"{url}/out" if role == "output" else str(folder / "out")
+    cache = ["--cache", f"{url}/tables"] if role == "cache" else ["--no-cache"]
+    log = folder / "log"
+    arguments = ["batch", inputs, "--out", out, *cache, "--state", str(folder / "state"), "--log-json", str(log)]
+    arguments += ["-b", str(BINARIES / "gcc-pie")]
+    with failing:
+        code = main(arguments)
+        errors = capsys.readouterr().err
+        events = [json.loads(line) for line in log.read_text().splitlines()]
+    is_missing = (role, how) == ("listing", "no-bucket")
+    assert code == (0 if role == "cache" else 4 if is_missing else 1), errors
+    line = f"^symbolize: (?:quarantined .unreachable.: )?{LINES[role].format(re.escape(url))}(.*)$"
+    said = re.findall(line, errors, re.MULTILINE)
+    assert said and re.search(SAID[how], said[0]), errors
+    assert len(said) <= 2
+    assert [event["reason"] for event in events if event.get("state") == "quarantined"] in ([], ["unreachable"])
+    assert main(arguments) == 0, capsys.readouterr().err
+
+
+@pytest.fixture
+def _direct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches run in this process, and find nothing of the user."""
+    monkeypatch.setattr("symbolize.cli.batch.open_engine", lambda _: DirectEngine())
+    for name in ("XDG_CACHE_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+
+
 UNLISTED = "down", "credentials"
 """Failures that begin with the listing, so that no input is read."""
 
 
+@pytest.mark.usefixtures("_direct")
 @pytest.mark.parametrize(
     ("role", "how"),
-    [(role, how) for role in ROLES for how in (*FAILURES, *UNLISTED) if role != "input" or how not in UNLISTED],
+    [(role, how) for role in LINES for how in (*FAILURES, *UNLISTED) if role != "input" or how not in UNLISTED],
 )
 def test_a_store_that_fails(
+    role: str,
+    how: str,
+    undisturbed: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What a store that fails costs is reported, and nothing is lost for good: exit code 1, and the same command ends
+    with the bytes of an undisturbed run once the store is back. A cache costs no more than time (rule R287)."""
+    with FailingStore(monkeypatch) as store:
+        store.put("/bucket/in/one.pb.gz", PERF.read_bytes())
+        runs("memory://bucket", role, how, store.failing(role, how), tmp_path, capsys)
+        made = store.get("/bucket/out/one.pb.gz") if role == "output" else (tmp_path / "out/one.pb.gz").read_bytes()
+    assert made == undisturbed
+
+
+FAILS: dict[str, Callable[[str, str], bool]] = {
+    "listing": lambda method, path: "list-type" in path and "in%2F" in path,
+    "input": lambda method, path: "/in/" in path and "list-type" not in path,
+    "output": lambda method, path: "/out/" in path,
+    "cache": lambda method, path: "/tables/" in path,
+}
+"""Which requests to an S3 server are for what."""
+
+
+@contextmanager
+def failing(role: str, how: str, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """While this lasts, the S3 server at `endpoint` fails in a role."""
+    with monkeypatch.context() as patched, StoreProxy(endpoint, lambda *asked: how * FAILS[role](*asked)) as proxy:
+        impatient(patched)
+        patched.setattr("symbolize.storage.clock.call_within", hasty(lambda: proxy.failed[-1:] == ["hangs"]))
+        patched.setenv("AWS_ENDPOINT_URL", proxy.url)
+        yield
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("_direct")
+@pytest.mark.parametrize(
+    ("role", "how"), [("listing", "denied"), ("input", "stops"), ("output", "overloaded"), ("cache", "hangs")]
+)
+def test_an_s3_server_that_fails(
     role: str,
     how: str,
     bucket: Bucket,
@@ -103,32 +149,12 @@ def test_a_store_that_fails(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What a store that fails costs is reported, and nothing is lost for good: exit code 1, and the same command ends
-    with the bytes of an undisturbed run once the store is back. A cache costs no more than time (rule R287)."""
-    monkeypatch.setattr("symbolize.cli.batch.open_engine", lambda _: DirectEngine())
-    for name in ("XDG_CACHE_HOME", "HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
+    """The same with a real client and server: each role, and a failure of each kind."""
     bucket.put("in/one.pb.gz", data=PERF.read_bytes())
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in/one.pb.gz").write_bytes(PERF.read_bytes())
-    inputs = f"{bucket.url}/in/" if role in ("listing", "input") else str(tmp_path / "in")
-    out = f"{bucket.url}/out" if role == "output" else str(tmp_path / "out")
-    cache = ["--cache", f"{bucket.url}/tables"] if role == "cache" else ["--no-cache"]
-    log = tmp_path / "log"
-    arguments = ["batch", inputs, "--out", out, *cache, "--state", str(tmp_path / "state"), "--log-json", str(log)]
-    arguments += ["-b", str(BINARIES / "gcc-pie")]
-    with failing(bucket, ROLES[role], how, endpoint, monkeypatch):
-        code = main(arguments)
-        errors = capsys.readouterr().err
-        events = [json.loads(line) for line in log.read_text().splitlines()]
-    is_missing = (role, how) == ("listing", "no-bucket")
-    assert code == (0 if role == "cache" else 4 if is_missing else 1), errors
-    said = re.findall(f"^symbolize: (?:quarantined .unreachable.: )?{ROLES[role].line}(.*)$", errors, re.MULTILINE)
-    assert said and re.search(SAID[how], said[0]), errors
-    assert len(said) <= 2
-    assert [event["reason"] for event in events if event.get("state") == "quarantined"] in ([], ["unreachable"])
-    assert main(arguments) == 0, capsys.readouterr().err
-    made = bucket.system.cat_file(f"{out}/one.pb.gz") if role == "output" else (tmp_path / "out/one.pb.gz").read_bytes()
+    runs(bucket.url, role, how, failing(role, how, endpoint, monkeypatch), tmp_path, capsys)
+    bucket.system.clear_instance_cache()
+    key = f"{bucket.url}/out/one.pb.gz"
+    made = bucket.system.cat_file(key) if role == "output" else (tmp_path / "out/one.pb.gz").read_bytes()
     assert made == undisturbed
 
 

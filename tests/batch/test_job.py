@@ -36,6 +36,7 @@ EDITS = Edits([("/src", "src")], drop=".*::.*", synthesize=True)
 
 @pytest.mark.parametrize("options", [{}, {"nearest_line": True}, {"demangle": "full"}, {"edits": EDITS}], ids=str)
 @pytest.mark.parametrize("cache", ["", "cache"], ids=["no cache", "cache"])
+@pytest.mark.full
 def test_tasks_of_any_size_write_the_same(options: dict[str, Any], cache: str, tmp_path: Path) -> None:
     """The outputs are those of the single command, however many inputs a task has."""
     inputs = make_inputs(tmp_path / "in")
@@ -217,6 +218,7 @@ def test_urls_of_outputs_are_no_inputs(tmp_path: Path, capsys: pytest.CaptureFix
         assert f"{argument}: is inside --out memory://b/out" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_shards(tmp_path: Path) -> None:
     """Each input is in one part, those whose outputs have the same name in the same, so that names do not clash."""
     for number in range(40):
@@ -241,6 +243,7 @@ def test_shards(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nearest_line", [False, True])
+@pytest.mark.full
 def test_object_store(some: Path, tmp_path: Path, bucket: Any, nearest_line: bool) -> None:
     """Inputs from a bucket, outputs, what tasks leave for one another and the cache in it: the same outputs."""
     make = {"nearest_line": nearest_line, "cache": str(tmp_path / "cache")}

@@ -35,6 +35,7 @@ def retried(inputs: Path, out: Path, binaries: Path, **options: Any) -> list[str
 
 
 @pytest.mark.parametrize("cache", ["", "cache"], ids=["no cache", "cache"])
+@pytest.mark.full
 def test_three_waves(cache: str, binaries: Path, tmp_path: Path) -> None:
     """At the end all outputs have the bytes of a run that had all binaries from the start; a run without new files
     does nothing."""

@@ -16,6 +16,7 @@ def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["batch", "in", "--out", "out", "--no-cache", "-q", "-j", "1"]
 
 
+@pytest.mark.full
 def test_four_nights_with_a_bad_file(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Exit codes 4, 0, 0, 0; another one, and the same with other bytes, are new again."""
     Path("in/bad.prof").write_bytes(b"?")

@@ -9,6 +9,7 @@ from tests.support.buckets import Bucket
 from tests.support.fixture_files import BINARIES
 
 
+@pytest.mark.full
 def test_inputs_outputs_and_tables_in_a_bucket(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes out is what a run over folders makes, also where the tables come out of the bucket."""
     inputs = make_inputs(tmp_path / "in")

@@ -62,6 +62,7 @@ def test_outputs_of_what_an_input_was_before_go(tmp_path: Path) -> None:
     assert outputs(out)[gone] == b"other data"
 
 
+@pytest.mark.full
 def test_just_what_is_needed_is_done_again(some: Path, tmp_path: Path) -> None:
     """An input that has changed, one that is new, one whose output is gone or cut off; all with other options or
     another version of the program, and when told so."""
@@ -116,6 +117,7 @@ def test_quarantined_inputs_wait_for_being_told(some: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("before", [1, 4, 7])
+@pytest.mark.full
 def test_told_to_stop(before: int, some: Path, tmp_path: Path) -> None:
     """What is under way in any pass is brought to its end, and nothing more is begun; the next run does the rest."""
     given = plan(some, tmp_path / "out", BINS)
@@ -129,6 +131,7 @@ def test_told_to_stop(before: int, some: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stage", ["symbolize_inputs", "decode_binary", "rewrite"])
+@pytest.mark.full
 def test_going_on_after_an_interruption(stage: str, some: Path, tmp_path: Path) -> None:
     """Wherever a run ends, the next one goes on, and the outputs are the same."""
     run_plan(plan(some, tmp_path / "whole", BINS))
@@ -158,6 +161,7 @@ def test_going_on_after_an_interruption(stage: str, some: Path, tmp_path: Path) 
             assert engine.count("decode_binary") == 0
 
 
+@pytest.mark.needs("s3fs")
 def test_a_store_named_anew_gets_all(tmp_path: Path) -> None:
     """What is at a URL is on record only, so that another URL is another batch; a folder can be moved."""
     of_stores = [plan("in", Path("out"), []), plan("in", Path("other"), [])]

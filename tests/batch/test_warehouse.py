@@ -258,6 +258,7 @@ def test_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.full
 def test_everything_in_a_bucket(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A layout by day and service in an object store: outputs mirror it, rows are partitioned by it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -26,6 +26,7 @@ from tests.support.batch_runs import (
 from tests.support.fixture_files import BINARIES
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cache", ["", "{}", "file://{}"], ids=["none", "folder", "url"])
 def test_tables_reach_other_machines(cache: str, some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one machine decodes the other does not decode again: it is in the shared cache, at a URL too that had no
@@ -97,6 +98,7 @@ def grown(count: int, folder: Path) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.full
 def test_memory_does_not_grow_with_the_inputs(tmp_path: Path) -> None:
     """The process that drives the batch has a few hundred inputs in memory, however many there are."""
     grown(100, tmp_path)

@@ -329,6 +329,7 @@ print(*tracemalloc.get_traced_memory())
 """Prints the bytes that an index of a folder retains, and their peak; threads of other tests may allocate meanwhile."""
 
 
+@pytest.mark.full
 def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
     """The files are rows of the database, and none is an object of the program."""
     for number in range(3000):

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from tests.support import fixture_files as fixtures
 from tests.support import gperftools_writer
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pprof_writer import Line, Mapping, Place, profile
+from tests.support.seeds import seeds
 from tests.support.tiny_elf import write as write_elf
 
 PIE_ID = "cb96b8d25342c1f32e87dde7772ea78c32607ad4"
@@ -84,14 +85,18 @@ def row(report: str, name: str) -> str:
     return next(line for line in report.splitlines() if line.endswith(name))
 
 
+WHOLE = {"gperftools": GPERFTOOLS, "pprof": PPROF, "gzip": gzip.compress(PPROF, mtime=0)}
+
+
 @pytest.mark.parametrize(
-    "whole", [GPERFTOOLS, PPROF, gzip.compress(PPROF, mtime=0)], ids=["gperftools", "pprof", "gzip"]
+    ("format", "lengths"),
+    [pytest.param(name, *part.values, marks=part.marks) for name in WHOLE for part in seeds(len(WHOLE[name]))],
 )
-def test_cut_at_every_byte(whole: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cut_at_every_byte(format: str, lengths: Sequence[int], capsys: pytest.CaptureFixture[str]) -> None:
     """A profile cut anywhere is refused in one line, or read as far as it goes into an output that can be read."""
     refused = 0
-    for length in range(len(whole)):
-        Path("x").write_bytes(whole[:length])
+    for length in lengths:
+        Path("x").write_bytes(WHOLE[format][:length])
         code = main(["x", "-o", "out", "-q"])
         err = capsys.readouterr().err
         if code == 0:
@@ -103,13 +108,21 @@ def test_cut_at_every_byte(whole: bytes, capsys: pytest.CaptureFixture[str]) -> 
             assert err.count("\n") == 1
             assert err.startswith("symbolize: x: ")
             assert os.listdir() == ["x"]
-    assert refused > 20
+    assert refused >= len(lengths) // 10
 
 
-@pytest.mark.parametrize("whole", [GPERFTOOLS, PPROF], ids=["gperftools", "pprof"])
-def test_every_byte_changed(whole: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("format", "positions"),
+    [
+        pytest.param(name, *part.values, marks=part.marks)
+        for name in ("gperftools", "pprof")
+        for part in seeds(len(WHOLE[name]))
+    ],
+)
+def test_every_byte_changed(format: str, positions: Sequence[int], capsys: pytest.CaptureFixture[str]) -> None:
     """A profile with any byte changed is refused in one line or symbolized; nothing else happens."""
-    for position in range(len(whole)):
+    whole = WHOLE[format]
+    for position in positions:
         for value in (whole[position] ^ 0xFF, whole[position] ^ 0x01):
             Path("x").write_bytes(whole[:position] + bytes([value]) + whole[position + 1 :])
             code = main(["x", "-o", "out", "-b", ".", "-q"])
@@ -234,6 +247,7 @@ class TestBinaries:
         assert Path("out").read_bytes() == expected
 
     @pytest.mark.parametrize("part", [0.02, 0.25, 0.5, 0.75, 0.99])
+    @pytest.mark.full
     def test_cut_binary(self, part: float, root: Path, expected: bytes, capsys: pytest.CaptureFixture[str]) -> None:
         """A binary cut off is told by its name; the other binary is symbolized as before."""
         whole = (root / "spectra").read_bytes()

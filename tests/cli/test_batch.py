@@ -85,6 +85,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ],
     ids=" ".join,
 )
+@pytest.mark.full
 def test_outputs_are_those_of_the_single_command(options: list[str], tmp_path: Path) -> None:
     """Byte for byte, whatever the options, with an empty cache and a filled one."""
     inputs = make_inputs(tmp_path / "in")
@@ -104,6 +105,7 @@ def profiles(folder: Path, count: int) -> Path:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads system calls of x86-64: run it on such a machine")
+@pytest.mark.full
 def test_poison(tmp_path: Path) -> None:
     """Inputs of twelve bad kinds among good ones: each in quarantine for its reason, all good ones done."""
     inputs = profiles(tmp_path / "in", 20)
@@ -154,6 +156,7 @@ def recorded(out: Path) -> dict[str, tuple[str, str]]:
     return {Path(uri).name: (reason, detail) for uri, reason, detail in rows}
 
 
+@pytest.mark.full
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     """A job killed again and again, workers and all, ends with the outputs of one left alone; nobody ever sees a part
     of one, and what was done is not done again."""
@@ -183,6 +186,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
     assert {name for name in others if not name.startswith(".symbolize/tmp/")} == known
 
 
+@pytest.mark.full
 def test_two_at_once(tmp_path: Path) -> None:
     """A second batch with the same --out says what is wrong, and leaves the first alone."""
     inputs = profiles(tmp_path / "in", 4)
@@ -201,6 +205,7 @@ def test_two_at_once(tmp_path: Path) -> None:
     assert run(inputs, *BINS, "--out", "out").returncode == 0
 
 
+@pytest.mark.full
 def test_watching(tmp_path: Path) -> None:
     """New arrivals are taken when they no longer grow; quarantined ones are tried once; SIGTERM ends it in order."""
     inputs, out = profiles(tmp_path / "in", 2), Path("out")
@@ -250,6 +255,7 @@ def test_watching_an_empty_folder(tmp_path: Path) -> None:
         kill_group(batch)
 
 
+@pytest.mark.full
 def test_shards_from_the_environment(tmp_path: Path) -> None:
     """The parts of a batch, numbered by an option or as an indexed job of Kubernetes is, make the whole."""
     inputs = profiles(tmp_path / "in", 12)
@@ -355,6 +361,7 @@ def test_limits_of_a_plan() -> None:
     assert (plan.arguments, plan.name_list) == (["in"], sys.stdin)
 
 
+@pytest.mark.needs("s3fs")
 def test_folders_of_a_plan(tmp_path: Path) -> None:
     """Where a batch keeps what it knows: beside the outputs, where it is told to, or in the folder of the user; each
     part of it in a folder of its own. The workers of a cluster share a place that all of them have."""
@@ -377,6 +384,7 @@ def test_folders_of_a_plan(tmp_path: Path) -> None:
     assert made_plan("--out", "s3://b/one").config.shared == made[0].state + "/work"
 
 
+@pytest.mark.needs("s3fs")
 def test_setup_of_a_plan(tmp_path: Path) -> None:
     """What workers are told: absolute paths, and a cache that they share."""
     (tmp_path / "bin").mkdir()
@@ -474,6 +482,7 @@ def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["batch", str(inputs), *BINS, "-q", "--out", "c", "--proguard-map", "nowhere.txt"]) in (1, 2)
 
 
+@pytest.mark.full
 def test_interrupted(tmp_path: Path) -> None:
     """Ctrl-C and SIGTERM end it with 130 and leave no worker; it goes on later."""
     inputs = profiles(tmp_path / "in", 6)
@@ -495,6 +504,7 @@ def test_interrupted(tmp_path: Path) -> None:
     assert len(outputs(Path("out"))) == 6
 
 
+@pytest.mark.full
 def test_disk_full(tmp_path: Path) -> None:
     """It ends with 1 and says why; with space it goes on, and what was done is kept."""
     inputs = profiles(tmp_path / "in", 60)

@@ -90,7 +90,7 @@ class Killer(threading.Thread):
         """Kill until stopped."""
         with distributed.Client(self.address, set_as_default=False) as client:
             wait_until(lambda: self._ended.is_set() or outputs(self.out))
-            while not self._ended.is_set() and self.kills < 12:
+            while not self._ended.is_set() and self.kills < 6:
                 with suppress(Exception):
                     workers = client.run(os.getpid, on_error="ignore")
                     os.kill(self._choose.choice(sorted(workers.values())), signal.SIGKILL)
@@ -103,6 +103,7 @@ class Killer(threading.Thread):
         self.join()
 
 
+@pytest.mark.full
 def test_files_of_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver fetches each file once, into its folder, which the workers reach; what a server does not hand out is
     asked for by the next run (rule R285)."""
@@ -131,11 +132,12 @@ def test_files_of_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert len(server.asked) == len(set(server.asked)) > 1
 
 
+@pytest.mark.full
 def test_workers_that_die(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are killed at random while a batch runs: every output is that of a local run."""
     monkeypatch.chdir(tmp_path)
     inputs = make_inputs(tmp_path / "in")
-    for number in range(200):
+    for number in range(60):
         name = ["ledger-gcc-split.prof", "spectra-clang-pie.prof"][number % 2]
         copies(GPERFTOOLS / name, inputs / "more", [f"p{number:03}.prof"])
     assert run(inputs, *BINS, "--out", "local", "--no-cache").returncode == 0
@@ -152,6 +154,7 @@ def test_workers_that_die(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("watch", [[], ["--watch"]], ids=["once", "watch"])
+@pytest.mark.full
 def test_a_scheduler_that_hangs(watch: list[str], tmp_path: Path) -> None:
     """SIGTERM ends the batch long before a scheduler that does not answer counts as lost."""
     copies(GPERFTOOLS / "ledger-gcc-split.prof", tmp_path / "in", [f"{number}.prof" for number in range(60)])

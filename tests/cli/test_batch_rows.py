@@ -6,6 +6,8 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from tests.support.batch_runs import BINS, LEDGER, copies, files_below, kill_group, outputs, run, start
 from tests.support.tools import package
 
@@ -16,6 +18,7 @@ PROFILES = 12
 BINARIES = ("-b", BINS[0])
 
 
+@pytest.mark.full
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     """A job that is killed again and again, while its profiles change their days, ends with one whole file for each
     profile, those of a run left alone; nobody ever reads a part of one, and what is done is not done again."""

@@ -42,6 +42,7 @@ def watching(*options: str) -> Iterator[tuple[int, list[int]]]:
         kill_group(batch)
 
 
+@pytest.mark.full
 def test_binaries_that_come_later(tmp_path: Path) -> None:
     """They reach profiles that are done, without a restart, with the bytes of a run that had them."""
     copies(SPECTRA, tmp_path / "in", ["a.pb.gz", "b.pb.gz"])
@@ -55,6 +56,7 @@ def test_binaries_that_come_later(tmp_path: Path) -> None:
     assert code == [0]  # the bad file was reported before
 
 
+@pytest.mark.full
 def test_a_task_that_hangs(tmp_path: Path) -> None:
     """SIGTERM ends a batch that watches soon though a task hangs."""
     copies(SPECTRA, tmp_path / "in", ["a.pb.gz"])

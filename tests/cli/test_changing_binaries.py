@@ -103,6 +103,7 @@ def misses(report: dict[str, Any]) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("cache", [["--no-cache"], []], ids=["no cache", "cache"])
 @pytest.mark.parametrize("harm", HARM.values(), ids=HARM)
+@pytest.mark.full
 def test_single(
     harm: Callable[[str], object], cache: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,6 +143,7 @@ def test_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("nearest", [[], ["--nearest-line"]], ids=["", "nearest line"])
 @pytest.mark.parametrize("harm", [*HARM, "removed"])
+@pytest.mark.full
 def test_kept_tables(harm: str, nearest: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A kept table that changes while it is asked is made anew, and the answers are those of an undisturbed run."""
     arguments = [str(PERF), "--binaries", "bin", "-q", "-o", "out.pb.gz", *nearest]
@@ -210,6 +212,7 @@ def between(monkeypatch: pytest.MonkeyPatch, harm: Callable[[], object]) -> None
 
 
 @pytest.mark.parametrize("harm", (HARM | GONE).values(), ids=HARM | GONE)
+@pytest.mark.full
 def test_replaced_before_it_is_opened(
     harm: Callable[[str], object], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -346,6 +349,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch, *fails: Callable[[Task], Failure
 
 
 @pytest.mark.parametrize("harm", HARM.values(), ids=HARM)
+@pytest.mark.full
 def test_batch(harm: Callable[[str], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """The profile is written with what there is, the reason recorded, and the next run does it again (R280, R285)."""
     wanted = [undisturbed(PERF), undisturbed(LEDGER)]
@@ -366,6 +370,7 @@ def test_batch(harm: Callable[[str], object], monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("harm", (HARM | GONE).values(), ids=HARM | GONE)
+@pytest.mark.full
 def test_between_the_passes_of_a_batch(harm: Callable[[str], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that never saw the binary that was scanned knows that it is another one now (R284)."""
     wanted = undisturbed(PERF)

@@ -197,6 +197,7 @@ def test_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_more_binaries_than_open_files() -> None:
     """A binary and its kept table stay open, so the limit that processes start with is raised as far as it goes."""
     Path("bin").mkdir()
@@ -414,6 +415,7 @@ def test_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
             assert progress._bar is None
 
 
+@pytest.mark.full
 def test_terminal() -> None:
     """On a terminal there is colour, unless NO_COLOR forbids, and names of mappings cannot steer it."""
     hostile = Mapping(0x1000, 0x9000, 0, "/bin/\x1b]0;owned\x07\x9b2J")

@@ -89,6 +89,8 @@ def test_module(executed: Path) -> None:
     assert os.listdir(executed) == []
 
 
+@pytest.mark.process
+@pytest.mark.needs("starlette", "uvicorn")
 def test_serve(executed: Path) -> None:
     """The workers of a server neither."""
     with symbol_server(["-b", FOLDER, "--workers", "2"]) as server:

@@ -98,6 +98,7 @@ def undisturbed() -> bytes:
 
 
 @pytest.mark.parametrize("how", BROKEN.values(), ids=BROKEN)
+@pytest.mark.full
 def test_one_profile(how: Failing, capsys: pytest.CaptureFixture[str]) -> None:
     """What can be named is written; the reason, a warning and exit code 1 tell of the server and what it said. When it
     is back, the same command makes what an undisturbed run does (rule R285, names missed by failures)."""
@@ -163,6 +164,7 @@ def events(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("how", BROKEN.values(), ids=BROKEN)
+@pytest.mark.full
 def test_a_batch(how: Failing, capsys: pytest.CaptureFixture[str]) -> None:
     """A batch writes what can be named, tells of the server once, in log, metrics and report too, and ends with 1. The
     next run does the profile again, and ends with what an undisturbed one makes (rule R285)."""
@@ -188,6 +190,7 @@ def test_a_batch(how: Failing, capsys: pytest.CaptureFixture[str]) -> None:
     assert events("input") == []
 
 
+@pytest.mark.full
 def test_each_file_is_fetched_once_a_batch() -> None:
     """Many profiles want the same files, from several workers, and each is asked for once."""
     Path("in").mkdir()
@@ -214,6 +217,7 @@ def test_downloads_take_no_time_of_inputs() -> None:
     assert [event["pass"] for event in events("pass")] == ["scan", "fetch", "scan", "decode", "rewrite"]
 
 
+@pytest.mark.full
 def test_a_batch_asks_again_for_misses() -> None:
     """A miss is believed, unless --refresh-misses is given."""
     with HttpServer(lambda request: request.reply(404)) as server:

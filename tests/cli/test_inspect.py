@@ -373,6 +373,7 @@ def test_names_in_files_are_not_trusted(name: str, tmp_path: Path, capsys: pytes
     assert "leads to no file" in out
 
 
+@pytest.mark.full
 def test_damaged_files_are_told_or_inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No damage ends in a traceback."""
     rng = random.Random(7)

@@ -126,6 +126,7 @@ def test_other_encodings(encoding: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["-V"], ["--help"], ["top", "x.pb"], ["tree", "x.pb"], ["list", "main", "x.pb"]])
+@pytest.mark.full
 def test_full_disk(arguments: list[str]) -> None:
     """What cannot be printed is an error in one line."""
     variables = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -154,6 +154,7 @@ def test_diff(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.html", "x.svg", "x.folded", "x.speedscope.json", "x.firefox.json", "x.csv"])
+@pytest.mark.full
 def test_endings(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """The default command and `view` write the same, by the ending; `--emit` overrides it."""
     assert printed(capsys, PROFILE, "-b", BIN, "-o", name, "--report", "none")[0] == ""

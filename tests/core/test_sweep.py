@@ -16,9 +16,10 @@ from symbolize.core.ranges import Gaps, disjoint, latest
 from symbolize.dwarf.files import Lines
 from symbolize.dwarf.segments import function_segments, only_around
 from symbolize.dwarf.unit_ranges import Claims
+from tests.support.seeds import examples
 
 SPACE = 24
-EXAMPLES = settings(max_examples=300 if COMPILED else 100, deadline=None)
+EXAMPLES = examples(300 if COMPILED else 100)
 
 Range = tuple[int, int, int]
 """Begin, end and owner."""

@@ -42,6 +42,7 @@ OPTIONS = ["", "-f", "-fi", "-fiC", "-fipaC", "-a", "-s -f", "-pf", "-p", "-Rrfb
 
 @pytest.mark.needs("addr2line")
 @pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.full
 def test_options(options: str, tool: Tool) -> None:
     """Each option gives the same bytes, for words and for lines, also for what is no number."""
     inputs = ["23d1", "0x23d1", "0x1", "zz", "2340", "-1", "ffffffffffffffffffff", " 2340", "0x", "main", "2340 rest"]

@@ -98,6 +98,7 @@ STYLES = [
 
 @needs_llvm
 @pytest.mark.parametrize("options", STYLES)
+@pytest.mark.full
 def test_styles(options: str, tool: Tool) -> None:
     """Each style and option gives the same bytes, also of addresses without a name and of symbols."""
     words = [*options.split(), f"--obj={SPECTRA}", INLINED, "0x11", "zz", "main", "main+4", "0x2340"]
@@ -152,6 +153,7 @@ FILE_LINES = [
 @needs_llvm
 @pytest.mark.parametrize("style", ["LLVM", "GNU", "JSON"])
 @pytest.mark.parametrize("has_object", [True, False])
+@pytest.mark.full
 def test_lines(style: str, has_object: bool, tool: Tool) -> None:
     """Every form of a line, and every wrong one, is answered with the same bytes and the same error."""
     words = [f"--output-style={style}", *([f"--obj={SPECTRA}"] if has_object else [])]

@@ -40,6 +40,7 @@ def test_closed_input(
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.full
 def test_reader_that_goes(words: list[str]) -> None:
     """When nobody reads the answers any more the command ends, though more lines may come."""
     code = "import sys; from symbolize.cli import main; sys.exit(main())"

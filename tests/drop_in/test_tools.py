@@ -179,6 +179,7 @@ def llvm(pprof: Path, subject: Subject, profile: Path, tmp_path_factory: pytest.
 
 
 @pytest.mark.needs("llvm-symbolizer-19", "go", "nm")
+@pytest.mark.full
 def test_pprof(pprof: Path, subject: Subject, profile: Path, llvm: Reports, tmp_path: Path) -> None:
     """pprof, which asks llvm-symbolizer, prints the same frames, totals and source lines; names may differ where ours
     is better."""
@@ -198,6 +199,7 @@ def test_pprof(pprof: Path, subject: Subject, profile: Path, llvm: Reports, tmp_
 
 
 @pytest.mark.needs("llvm-symbolizer-19", "addr2line", "go", "nm")
+@pytest.mark.full
 def test_pprof_with_addr2line(pprof: Path, subject: Subject, profile: Path, llvm: Reports, tmp_path: Path) -> None:
     """Where pprof finds addr2line only, it prints what it prints with that of binutils or, where this is wrong, with
     LLVM's symbolizer."""
@@ -217,6 +219,7 @@ def test_pprof_with_addr2line(pprof: Path, subject: Subject, profile: Path, llvm
 
 @pytest.mark.needs("google-pprof", "addr2line", "nm", "objdump", "c++filt")
 @pytest.mark.parametrize("unit", ["lines", "functions"])
+@pytest.mark.full
 def test_perl_pprof(unit: str, tmp_path: Path) -> None:
     """The pprof of gperftools, which asks addr2line, prints the same totals of functions and lines (R384: no `/./`)."""
     path = BINARIES / "clang-nopie-dwarf4-lld" / "spectra"
@@ -241,6 +244,7 @@ def test_perl_pprof(unit: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("perf", "addr2line")
+@pytest.mark.full
 def test_perf(tmp_path: Path) -> None:
     """perf, which asks addr2line, prints the same functions and source lines of a recording, inlined ones too."""
     installed = tmp_path / "root" / "opt" / "spectra"
@@ -302,6 +306,7 @@ def comparable(report: str) -> str:
 
 @pytest.mark.needs("llvm-symbolizer-19", "clang++-19", "libclang_rt.asan")
 @pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.full
 def test_sanitizers(mistake: str, mistaken: Path, tmp_path: Path) -> None:
     """The reports of the address and undefined-behaviour sanitizers are equal."""
 
@@ -320,6 +325,7 @@ def test_sanitizers(mistake: str, mistaken: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("llvm-symbolizer-19", "clang++-19", "libclang_rt.asan", "asan_symbolize-19")
+@pytest.mark.full
 def test_asan_symbolize(mistaken: Path, tmp_path: Path) -> None:
     """asan_symbolize puts the same names into a report that has none."""
     alone = {"ASAN_OPTIONS": "symbolize=0", "PATH": str(tmp_path)}

@@ -3,10 +3,11 @@
 import random
 import time
 import tracemalloc
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.core.cursor import COMPILED
@@ -15,12 +16,13 @@ from symbolize.symbols import build_table
 from tests.support.dwarf_corpus import FORMATS, small_file
 from tests.support.elf_writer import Section, Symbol, elf_file
 from tests.support.lookup import TEXT, frames_of
+from tests.support.seeds import examples, seeds
 
 VADDRS = [0, 4, 0x1000, 0x1010, 0x1014, 0x1020, 0x1100, 0x1200, 0x2000]
 FILES = [small_file(fmt) for fmt in FORMATS]
 SECONDS = 5
 """Of processor time: more than any file of a few kilobytes takes, on any machine."""
-SCALE = 4 if COMPILED else 1
+SCALE = 2 if COMPILED else 1
 
 
 def look_up(data: bytes) -> None:
@@ -46,12 +48,12 @@ def test_sound_file() -> None:
         assert names == [["f.cold"], ["n::c::g", "f.cold"], ["n::c::g"]]
 
 
-@pytest.mark.parametrize("number", range(len(FILES)))
-def test_flipped_bytes(number: int) -> None:
+@pytest.mark.parametrize("numbers", seeds(480))
+def test_flipped_bytes(numbers: Sequence[int]) -> None:
     """Bytes that are flipped, set to extremes or swapped for others do no harm."""
-    chance = random.Random(number)
-    for _ in range(60 * SCALE):
-        data = bytearray(FILES[number])
+    for number in numbers if COMPILED else numbers[:30]:
+        chance = random.Random(number)
+        data = bytearray(chance.choice(FILES))
         for _ in range(chance.choice((1, 1, 2, 8, 64))):
             place = chance.randrange(len(data))
             data[place] = chance.choice(
@@ -61,21 +63,24 @@ def test_flipped_bytes(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(FILES)))
-def test_cut_files(number: int) -> None:
+@pytest.mark.parametrize("numbers", seeds(200))
+def test_cut_files(number: int, numbers: Sequence[int]) -> None:
     """A file may end anywhere. Without its section headers, which come last, nothing of its sections is read, so that
-    every thirteenth end is enough; of one in which they come first, every fifth is tried."""
-    for end in range(number, len(FILES[number]), 13):
-        look_up(FILES[number][:end])
+    few ends are enough; of one in which they come first, more are tried."""
     data = small_file(FORMATS[number], headers_first=True)
-    image = ElfImage.parse(memoryview(data), "sound")
-    for end in range(image.sections[1].file_offset + number, len(data), 5 if COMPILED else 53):
-        look_up(data[:end])
+    begin = ElfImage.parse(memoryview(data), "sound").sections[1].file_offset
+    for part in numbers if COMPILED else numbers[:20]:
+        look_up(data[: begin + (len(data) - begin) * part // 200 + number])
+        if part % 4 == 0:
+            look_up(FILES[number][: len(FILES[number]) * part // 200 + number])
 
 
-def test_each_byte() -> None:
+@pytest.mark.parametrize("numbers", seeds(300))
+def test_each_byte(numbers: Sequence[int]) -> None:
     """Bytes all over a file, each flipped once."""
-    for place in range(0, len(FILES[0]), 7 if COMPILED else 101):
+    for part in numbers if COMPILED else numbers[:20]:
         damaged = bytearray(FILES[0])
+        place = len(damaged) * part // 300
         damaged[place] ^= 0xFF
         look_up(bytes(damaged))
 
@@ -83,7 +88,7 @@ def test_each_byte() -> None:
 SECTIONS = ["info", "abbrev", "line", "ranges", "rnglists", "addr", "str_offsets", "str", "line_str"]
 
 
-@settings(max_examples=20 * SCALE, deadline=None)
+@examples(20 * SCALE)
 @given(st.dictionaries(st.sampled_from(SECTIONS), st.binary(max_size=120)), st.sampled_from([8, 4]), st.booleans())
 def test_random_sections(contents: dict[str, bytes], size: int, big: bool) -> None:
     """Sections of any bytes do no harm."""
@@ -91,7 +96,7 @@ def test_random_sections(contents: dict[str, bytes], size: int, big: bool) -> No
     look_up(elf_file(sections, is_64=size == 8, big_endian=big))
 
 
-@settings(max_examples=20 * SCALE, deadline=None)
+@examples(20 * SCALE)
 @given(st.data())
 def test_random_section_among_sound_ones(data: st.DataObject) -> None:
     """A section of which a stretch is replaced by any bytes does no harm."""
@@ -102,7 +107,7 @@ def test_random_section_among_sound_ones(data: st.DataObject) -> None:
     look_up(bytes(raw))
 
 
-@settings(max_examples=20 * SCALE, deadline=None)
+@examples(20 * SCALE)
 @given(st.binary(max_size=200))
 def test_random_bytes_behind_a_header(data: bytes) -> None:
     """Any bytes behind an ELF magic do no harm."""
@@ -119,12 +124,13 @@ def test_symbols_of_any_values() -> None:
     look_up(elf_file([TEXT], symbols=symbols, dynamic=symbols))
 
 
+@pytest.mark.full
 def test_memory_is_bounded() -> None:
     """Counts and sizes that a damaged header claims are not allocated."""
     for number, data in enumerate(FILES):
         chance = random.Random(100 + number)
         tracemalloc.start()
-        for _ in range(30):
+        for _ in range(8):
             damaged = bytearray(data)
             for _ in range(4):
                 place = chance.randrange(len(damaged) - 8)

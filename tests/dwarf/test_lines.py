@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.core.cursor import COMPILED
@@ -37,6 +37,7 @@ from tests.support.line_writer import (
 )
 from tests.support.lookup import TEXT, frames_of, image_of, places_at
 from tests.support.programs import unit
+from tests.support.seeds import examples
 
 START = set_address(0x1000)
 
@@ -393,7 +394,7 @@ def interpret(lines: Lines, choices: Sequence[tuple[str, int, int]]) -> tuple[li
 KINDS = ["special"] * 5 + ["copy", "advance_pc", "const_add_pc", "fixed_advance_pc", "advance_line", "file", "column"]
 
 
-@settings(max_examples=150 if COMPILED else 40, deadline=None)
+@examples(150 if COMPILED else 40)
 @given(st.integers(0, 1 << 32), st.sampled_from([1, 2, 4]), st.sampled_from([1, 3]), st.sampled_from([10, 13, 20]))
 def test_against_a_naive_interpreter(seed: int, min_inst_length: int, max_ops: int, opcode_base: int) -> None:
     """Random programs of disjoint ascending sequences give the rows that reading the standard aloud gives

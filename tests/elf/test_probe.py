@@ -99,6 +99,7 @@ def test_symbol_tables_and_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_64", [False, True], ids=["32", "64"])
+@pytest.mark.full
 def test_every_cut_and_every_byte(is_64: bool, tmp_path: Path) -> None:
     """However a file is cut or changed in one place, the look answers or raises ElfError."""
     whole = elf_file(

@@ -82,6 +82,7 @@ class TestRecordings:
     """Recordings of gperftools, which have no build ids, with folders of several builds."""
 
     @pytest.mark.parametrize("recording", GPERFTOOLS, ids=lambda path: path.stem)
+    @pytest.mark.full
     def test_any_two_folders(self, recording: Path) -> None:
         """Beside the folder of the right build any other one changes nothing, before it or behind it (rule R247)."""
         right = BINARIES / variant(recording)

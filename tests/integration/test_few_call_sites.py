@@ -89,6 +89,7 @@ def test_right_builds_are_accepted(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES[1:])
+@pytest.mark.full
 def test_other_builds_are_refused(size: int) -> None:
     """From two call sites on hardly any part of a recording fits another build, and none that has few in its calls
     (rule R148)."""
@@ -103,6 +104,7 @@ def test_other_builds_are_refused(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES[1:])
+@pytest.mark.full
 def test_the_right_one_is_chosen(size: int) -> None:
     """Of all builds no other one is taken where its call sites are fewer, and mostly the right one is (rule R247)."""
     right = 0

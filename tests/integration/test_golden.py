@@ -127,6 +127,7 @@ class TestSplitBinaries:
             for location, _ in places
         }
 
+    @pytest.mark.full
     def test_debug_file_alone_is_enough(self, path: Path, tmp_path: Path) -> None:
         """Debug files whose segments have no bytes give the same as together with the binaries, in either order, but
         for entries of linkage tables, whose code they do not have (rule R263)."""

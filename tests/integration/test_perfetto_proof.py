@@ -91,6 +91,7 @@ class TestAgainstLlvm:
     R221)."""
 
     @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+    @pytest.mark.full
     def test_samples(self, subject: Subject, tmp_path: Path) -> None:
         """Addresses as the unwinder of Android writes them, whose load bias is that of the first executable segment."""
         state, count = made.state(subject)
@@ -98,6 +99,7 @@ class TestAgainstLlvm:
         compare(symbolized(w.packet(1, w.CLEARED, state) + samples, subject, tmp_path), subject)
 
     @pytest.mark.parametrize("subject", PIE, ids=lambda subject: subject.name)
+    @pytest.mark.full
     def test_chromium(self, subject: Subject, tmp_path: Path) -> None:
         """Addresses as Chromium writes them, calls by what is behind them. The mapping gets the build id of the file
         whose first 16 bytes the trace has (rules R131, R240)."""
@@ -123,6 +125,7 @@ class TestAgainstLlvm:
         assert any(each.line for each in profile.location if offsets[each.mapping_id] == near)
 
     @pytest.mark.parametrize("kind", ["heap", "other", "art", "stack"])
+    @pytest.mark.full
     def test_other_kinds(self, kind: str, tmp_path: Path) -> None:
         """Heap dumps and StackSamples have the same frames."""
         subject = SUBJECTS[-1]

@@ -57,6 +57,7 @@ needs_peak = pytest.mark.skipif(
 @needs_compiled
 @needs_peak
 @pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.full
 def test_memory(name: str, tmp_path: Path) -> None:
     """R276: the most of every table that so many bytes can say."""
     size = SIZE // 4 if name.startswith("perfetto") else SIZE
@@ -99,6 +100,7 @@ def test_mappings_of_a_fleet_pass() -> None:
 
 
 @needs_peak
+@pytest.mark.full
 def test_mappings_without_locations_are_small(tmp_path: Path) -> None:
     """R276: 100,000 mappings, each a row of the report, take less than 1 KiB each."""
     assert cost(BOMBS["pprof mappings"](7 * 100_000), tmp_path) < 100 << 20

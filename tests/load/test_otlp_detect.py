@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 from google.protobuf.message import Message
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.load.content import Content
@@ -13,6 +13,7 @@ from symbolize.load.otlp.shape import is_message
 from tests.support.bombs import BASE
 from tests.support.messages import classes, profile_pb2
 from tests.support.perfetto_traces import STATE
+from tests.support.seeds import examples
 from tests.support.tools import package
 
 otlp_pb2 = classes("otlp_profiles")
@@ -76,24 +77,21 @@ def otlp(draw: Any) -> bytes:
     return data
 
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-
-
-@settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
+@examples(50)
 @given(otlp())
 def test_otlp(data: bytes) -> None:
     """A message of profiles is one, whatever its fields say."""
     assert format_of(data) == "OTLP profiles"
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
+@examples(50)
 @given(pprof())
 def test_pprof(data: bytes) -> None:
     """A pprof profile is never taken for OTLP."""
     assert not is_message(data)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=SLOW)
+@examples(50)
 @given(st.data())
 def test_perfetto(data: Any) -> None:
     """A trace is never taken for OTLP."""

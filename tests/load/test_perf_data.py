@@ -704,6 +704,7 @@ def test_refused(data: bytes, message: str) -> None:
 
 
 @FORMS
+@pytest.mark.full
 def test_every_truncation(form: Format) -> None:
     """A recording that ends anywhere is read or refused."""
     event = Event(ids=(1,))

@@ -47,6 +47,7 @@ def test_nothing_is_lost_beside_damage() -> None:
         assert any("1 packets are damaged" in warning for warning in profile.warnings), inner
 
 
+@pytest.mark.full
 def test_damaged_bytes() -> None:
     """No damage raises anything but InputError."""
     trace = HEAP + SOUND + w.packet(1, w.CLEARED, CHROMIUM) + THREAD + stream([1, 2], [20, 5]) + w.compressed(SOUND)

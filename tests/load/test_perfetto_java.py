@@ -267,6 +267,7 @@ def test_a_pid_that_is_used_again() -> None:
 # Hostile packets
 
 
+@pytest.mark.full
 def test_a_million_classes() -> None:
     """They are looked at once, and only those that are asked for are read."""
     filler = w.field(3, w.java_class("b", "c")) * 1_000_000

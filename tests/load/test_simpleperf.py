@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.cli import main
@@ -22,6 +22,7 @@ from symbolize.profile import NONE, AddressKind, Profile, compact
 from tests.support import dump_profiles, interpreted
 from tests.support.messages import profile_pb2
 from tests.support.messages import report_sample_pb2 as schema
+from tests.support.seeds import examples
 from tests.support.simpleperf_writer import (
     MAGIC,
     Model,
@@ -489,7 +490,7 @@ def any_record(draw: st.DrawFn) -> schema.Record:
     return schema.Record()
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(any_record(), max_size=12), st.integers(1, 40))
 def test_what_is_written_is_read(found: list[schema.Record], size: int) -> None:
     """Records of every kind with any fields absent, in pieces of any size, are what the reader beside ours says."""
@@ -500,6 +501,7 @@ def test_what_is_written_is_read(found: list[schema.Record], size: int) -> None:
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+@pytest.mark.full
 def test_compressed(compress: Any) -> None:
     """Compressed reports, also twice, are read; one whose compressed stream is cut keeps what was read."""
     data = report(
@@ -555,6 +557,7 @@ def test_every_size_wrong(change: Any) -> None:
         at += 4 + size
 
 
+@pytest.mark.full
 def test_every_byte_wrong() -> None:
     """Any byte changed gives a profile or a clear error."""
     data = report(NAMED)

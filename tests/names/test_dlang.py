@@ -6,11 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize import names
 from symbolize.names import dlang
+from tests.support.seeds import examples
 
 MODERN = Path(__file__).parent / "modern"
 ROWS = [line.split(b"\t") for line in (MODERN / "dlang.tsv").read_bytes().splitlines()]
@@ -157,7 +158,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.data())
 def test_damaged_names_are_read_or_refused(data: st.DataObject) -> None:
     """Whatever is done to a name, it has a bounded text or none, the same in all modes."""

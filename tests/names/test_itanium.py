@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from symbolize import names
@@ -14,6 +14,7 @@ from symbolize.names import itanium_demangler, itanium_nodes
 from symbolize.names.rust import is_legacy
 from symbolize.names.simplify import drop_clone_notes, simplify
 from tests.support import cxx_runtime, interpreted
+from tests.support.seeds import examples
 from tests.support.tools import needs_compiled
 from tools.names.make_modern import REASONS, UNKNOWN, plain
 
@@ -318,7 +319,7 @@ def mutations(draw: st.DrawFn) -> bytes:
     return bytes(name)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(mutations())
 @example(b"_Z")
 @example(b"")

@@ -8,13 +8,14 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from symbolize import names
 from symbolize.core.cursor import COMPILED
 from symbolize.names.rust import RustDemangler, is_legacy
 from tests.support import interpreted
+from tests.support.seeds import examples
 from tests.support.tools import needs_compiled
 
 GOLDEN = [
@@ -220,7 +221,7 @@ def mutations(draw: st.DrawFn) -> bytes:
     return bytes(name)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(mutations())
 @example(b"")
 @example(b"_R")
@@ -245,6 +246,7 @@ print(json.dumps([text if text is None else text.decode("latin-1") for text in t
 
 
 @needs_compiled
+@pytest.mark.full
 def test_the_sources_give_the_same_answers(tmp_path: Path) -> None:
     """Compiled and interpreted demanglers agree."""
     cases = GOLDEN + [shape[0] for shape in (*SHAPES, *FORMS, *RARE)] + BROKEN + CRAFTED

@@ -54,6 +54,7 @@ class TestVmlinux:
 
     @pytest.mark.parametrize("name", ["[kernel.kallsyms]", "[kernel]", "[kernel.vmlinux]", "/proc/kcore"])
     @pytest.mark.parametrize("begins_at", [0, 0x900])
+    @pytest.mark.full
     def test_the_symbol_under_which_addresses_fall_into_functions(
         self, tmp_path: Path, name: str, begins_at: int
     ) -> None:

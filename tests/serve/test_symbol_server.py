@@ -257,6 +257,7 @@ def test_otlp_is_passed_on(tmp_path: Path) -> None:
     assert after.locations.has_lines().any()
 
 
+@pytest.mark.full
 def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
     """Requests are answered afterwards, and SIGTERM ends the server in order."""
     with symbol_server(["--binaries", str(BINARIES / "gcc-pie"), "--workers", "2", "--no-cache"]) as server:
@@ -274,6 +275,7 @@ def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.full
 def test_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str) -> None:
     """SIGTERM leaves no folder, whichever process answers the requests."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))

@@ -59,6 +59,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("layout", KEYS)
+@pytest.mark.full
 def test_found_by_build_id(layout: str, bucket: Bucket, downloads: Path, requests: list[tuple[str, str]]) -> None:
     """A file of either layout is fetched once; nothing but its own names is asked for."""
     executable, debug = KEYS[layout]
@@ -132,6 +133,7 @@ def test_wrong_objects(data: bytes, status: str, text: str, bucket: Bucket, down
 
 
 @pytest.mark.parametrize("build_id", ["", "..", "../../etc/passwd", "abc", "a/b/", "z" * 40, "0" * 200])
+@pytest.mark.full
 def test_hostile_ids(build_id: str, bucket: Bucket, downloads: Path, requests: list[tuple[str, str]]) -> None:
     """What is no build id is asked of nobody."""
     with BinaryStore(bucket.url) as store:
@@ -160,6 +162,7 @@ def test_store_that_fails(bucket: Bucket, downloads: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("where", ["no server", "no bucket", "nothing there"])
+@pytest.mark.full
 def test_store_that_is_not_there(
     where: str, bucket: Bucket, downloads: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -236,6 +239,7 @@ def test_one_profile(bucket: Bucket, downloads: Path, tmp_path: Path, capsys: py
     assert json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.full
 def test_serve(bucket: Bucket, downloads: Path) -> None:
     """The symbol server sends debug files that a store has."""
     package("starlette")
@@ -249,6 +253,7 @@ def test_serve(bucket: Bucket, downloads: Path) -> None:
     assert any(text.startswith("resonance::LowPass::step(") for text in texts)
 
 
+@pytest.mark.full
 def test_batch(bucket: Bucket, downloads: Path, tmp_path: Path) -> None:
     """The driver fetches from the store, once for all; a store that fails makes the job unfinished."""
     url = fill(bucket)

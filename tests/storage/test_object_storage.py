@@ -61,6 +61,7 @@ def test_memory_place() -> None:
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
+@pytest.mark.full
 def test_names_that_lead_out(place: Storage, bucket: Bucket, name: str) -> None:
     """No name leads out of a prefix."""
     with pytest.raises(OutputError, match="is not a valid name for a file"):

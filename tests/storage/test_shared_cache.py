@@ -117,6 +117,7 @@ def test_one_other_byte(ledger: Path, machine: Callable[[str], SharedCache], buc
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.full
 def test_commands(
     bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, jobs: str
 ) -> None:

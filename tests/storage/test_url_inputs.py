@@ -75,6 +75,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("argument", "expected"), CASES)
+@pytest.mark.full
 def test_store(bucket: Bucket, argument: str, expected: list[str]) -> None:
     """Prefixes, objects and patterns find what folders, files and patterns do."""
     bucket.put(*(f"p/{key}" for key in KEYS), "q.pb")

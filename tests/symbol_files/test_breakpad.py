@@ -90,6 +90,7 @@ def test_debug_id() -> None:
 
 
 @pytest.mark.parametrize("variant", ["gcc-pie", "clang-nopie-dwarf4-lld", "clang-pie"])
+@pytest.mark.full
 def test_against_dwarf(variant: str) -> None:
     """A symbol file written from DWARF answers at every address as the DWARF does."""
     path = BINARIES / variant / "spectra"

@@ -265,6 +265,7 @@ def test_functions_out_of_order_or_bounds(damage: str) -> None:
     assert image.problems == [f"{lost} functions of the line table of Go are out of order or of bounds"]
 
 
+@pytest.mark.full
 def test_every_truncation() -> None:
     """A table that is cut off anywhere raises nothing, and what is left answers or does not (rule R77)."""
     for go in (Go(102), Go(116), Go(118), Go(120)):

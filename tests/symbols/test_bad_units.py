@@ -51,6 +51,7 @@ def frames_in(contents: dict[str, bytes], lazily: bool) -> tuple[list[list[Frame
 
 @pytest.mark.parametrize("fmt", [Format(5), Format(4)], ids=["v5", "v4"])
 @pytest.mark.parametrize("lazily", [False, True], ids=["whole", "lazy"])
+@pytest.mark.full
 def test_neighbours_of_a_corrupt_unit(fmt: Format, lazily: bool) -> None:
     """Wherever a unit is damaged, behind its length, all others answer as before; where DIEs cannot be read it is said.
 

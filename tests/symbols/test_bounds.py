@@ -243,6 +243,7 @@ BOMBS: list[Callable[[], Made]] = [
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb.__name__)
+@pytest.mark.full
 def test_bounded(bomb: Callable[[], Made]) -> None:
     """What would grow without bound is cut off, and said."""
     data, told = bomb()

@@ -135,6 +135,7 @@ def test_versions_of_one_definition() -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*REPORTS, *BY_COMPILER}))
+@pytest.mark.full
 def test_one_address_at_a_time(name: str) -> None:
     """What is said of an address is the same, whichever others are asked for and decoded (rule R159)."""
     binary = opened(name)

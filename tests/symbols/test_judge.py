@@ -150,6 +150,7 @@ def test_right_answers_have_a_class(name: str) -> None:
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 @pytest.mark.parametrize("folded", [None, True], ids=["as it is", "all folded"])
+@pytest.mark.full
 def test_bugs_are_noticed(bug: Bug, folded: bool | None) -> None:
     """A wrong name, scope, place or chain has no class, also where everything is called folded."""
     assert share_noticed(PLAIN, bug, folded) >= NOTICED
@@ -170,6 +171,7 @@ def test_bugs_where_names_differ_are_noticed(bug: Bug) -> None:
     assert share_noticed(PLAIN, bug, None, frozenset({"alias", "qualified"})) >= NOTICED
 
 
+@pytest.mark.full
 def test_right_answers_called_folded_are_noticed() -> None:
     """Code of one function that is called folded has no class."""
     noticed = [judge.classify(*case[:3], True) is None for judge, cases in map(judged, PLAIN) for case in cases]

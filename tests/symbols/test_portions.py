@@ -43,6 +43,7 @@ def told(frames: Frames) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.full
 def test_portions(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Large debug information is looked up a few units at a time, also with a cache, in which no whole table is put."""
     path = FIXTURES / "bin" / name

@@ -57,6 +57,7 @@ def answers(path: Path, finder: Companions | None) -> tuple[list[list[Frame]], S
     [*((name, units_of) for name in WITH_UNITS), *((name, package_of) for name in WITH_PACKAGE)],
     ids=lambda value: getattr(value, "__name__", value),
 )
+@pytest.mark.full
 def test_split_units_against_llvm(name: str, arrange: Callable[[str, Path], Path], tmp_path: Path) -> None:
     """Frames of split units, as files or in a package, are those of llvm-symbolizer (rules R78–R88)."""
     path = arrange(name, tmp_path)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.core.cursor import COMPILED
@@ -19,6 +19,7 @@ from tests.support.elf_writer import Symbol, text
 from tests.support.line_writer import Format, Lines, sequence
 from tests.support.lookup import Frame, frames_of, image_of
 from tests.support.programs import unit
+from tests.support.seeds import examples
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 START, SPACE = 0x1000, 24
@@ -75,7 +76,7 @@ def units(draw: st.DrawFn) -> list[Unit]:
     return result
 
 
-@settings(max_examples=40 if COMPILED else 10, deadline=None)
+@examples(40 if COMPILED else 10)
 @given(units(), st.lists(bounds(), max_size=2), st.randoms(use_true_random=False))
 def test_any_claims(made: list[Unit], symbols: list[tuple[int, int]], rng: random.Random) -> None:
     """Whatever units claim, one address gets the same answer alone, with others and with all (rule R255)."""

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support import dump_stacks
 from tests.support.interpreted import run
 from tests.support.tools import needs_compiled
@@ -10,6 +12,7 @@ SEEDS = 150
 
 
 @needs_compiled
+@pytest.mark.full
 def test_compiled_equals_interpreted(tmp_path: Path) -> None:
     """The frames and warnings of sound and damaged programs and stacks are the same in both modes."""
     printed = run(tmp_path, Path(dump_stacks.__file__), str(SEEDS)).splitlines()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize import Profile, UsageError, load, load_all, write
@@ -17,6 +17,7 @@ from tests.support import profcheck
 from tests.support.fixture_files import FIXTURES
 from tests.support.messages import profile_pb2
 from tests.support.otlp_messages import parse
+from tests.support.seeds import examples
 
 PROFILES = [
     *sorted((FIXTURES / "profiles").glob("*/*.gz")),
@@ -243,7 +244,7 @@ def test_locations_and_stacks_once() -> None:
     assert profcheck.problems(parsed) == []
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(60)
 @given(st.data())
 def test_any_profile_comes_back(data: Any) -> None:
     """Samples, their labels but for the order, stacks and header of any profile without repeated keys come back."""

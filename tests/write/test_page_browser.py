@@ -101,6 +101,7 @@ def table(tab: Page) -> list[list[str]]:
     )
 
 
+@pytest.mark.full
 def test_first_look(tab: Page, tmp_path: Path) -> None:
     """Title, total, coverage, legend; opened as a file, without a request, an error or a warning."""
     show(tab, tmp_path, demo(title="cpu <b>profile</b>"))
@@ -577,6 +578,7 @@ def test_shares_are_of_the_whole_profile(tab: Page, tmp_path: Path) -> None:
     assert [row[:4] for row in table(tab)] == [["328 ms", "21.7 %", "476 ms", "31.5 %"]]
 
 
+@pytest.mark.full
 @pytest.mark.full
 def test_large_profile(tab: Page, tmp_path: Path) -> None:
     """100,000 stacks make a page of a few megabytes, in which one can zoom in and out."""

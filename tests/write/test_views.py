@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import symbolize
@@ -22,6 +22,7 @@ from symbolize.load import pprof as loader
 from symbolize.profile import Profile
 from symbolize.write.outputs import OUTPUTS, Output, View, output_of
 from tests.support.pprof_writer import Line, Mapping, Place, profile
+from tests.support.seeds import examples
 from tests.support.tools import package
 
 HOSTILE = 'a;b\n<script>alert("&\x1b[31m")</script> \ud800c'
@@ -286,7 +287,7 @@ VALUES = st.lists(st.sampled_from([0, 1, -1, 2**53 + 1, 2**63 - 1, -(2**63)]), m
 FILTERS = st.builds(Filters, *[st.sampled_from(["", "m", "^$"])] * 4)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.tuples(st.lists(PLACES, max_size=4), VALUES), max_size=6), FILTERS)
 def test_any_profile(stacks: list[tuple[list[Place], list[int]]], filters: Filters) -> None:
     """Whatever addresses, lines, names and values it has, a profile can be written in all kinds and printed."""

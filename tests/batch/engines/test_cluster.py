@@ -319,6 +319,7 @@ def fits(address: str) -> bool:
     return True
 
 
+@pytest.mark.full
 def test_cluster_that_does_not_fit_and_is_lost(tmp_path: Path) -> None:
     """A worker that cannot import the package is refused, whenever it comes; a scheduler that is frozen or lost ends
     the run."""

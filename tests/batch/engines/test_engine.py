@@ -79,6 +79,7 @@ def test_deadline(engine: Engine) -> None:
     assert [outcome.failure for outcome in outcomes.values()] == [None] * 5
 
 
+@pytest.mark.full
 def test_stores_have_their_own_time(engine: Engine) -> None:
     """What a task waits for stores is not charged to it, but it is not to wait for good (rule R287). Its own time is
     limited as ever."""

@@ -155,6 +155,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.full
 def test_workers_end_with_their_driver(number: signal.Signals, tmp_path: Path) -> None:
     """However the driver ends, a worker stuck in native code ends too; Ctrl-C is answered by the driver only."""
     script, path = tmp_path / "driver.py", tmp_path / "process"
