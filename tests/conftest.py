@@ -49,8 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """What a test needs and is missing skips it. A test with another program has that for its oracle, unless it is one
-    of processes."""
+    """What a test needs and is missing skips it. A test with the store is one of processes; one with another program,
+    unless it is one of processes, has that for its oracle."""
+    if "endpoint" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.process)
     names = [name for mark in item.iter_markers("needs") for name in mark.args]
     if reason := missing(names):
         item.add_marker(pytest.mark.skip(reason=reason))

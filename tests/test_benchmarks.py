@@ -33,6 +33,7 @@ def module(name: str) -> Any:
     return import_module(name)
 
 
+@pytest.mark.process
 def test_a_failing_contender_is_out() -> None:
     """Who fails or takes too long has a reason instead of runs, and stops nobody."""
     measure = module("measure")
@@ -56,6 +57,7 @@ def test_a_failing_contender_is_out() -> None:
     assert "nowhere" in results["missing"].trouble
 
 
+@pytest.mark.process
 def test_peak_is_that_of_the_command() -> None:
     """The memory of who measures is not counted."""
     measure = module("measure")
@@ -159,6 +161,7 @@ def test_a_fleet_is_made_alike_again(tmp_path: Path) -> None:
     assert all(path.read_bytes() == (tmp_path / "two" / path.name).read_bytes() for path in files)
 
 
+@pytest.mark.process
 def test_jobs_are_watched_and_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of a job and its workers is seen; a killed job leaves none of them behind."""
     batch, seen, large = module("batch"), tmp_path / "seen", Counter[int]()

@@ -14,6 +14,7 @@ OWN_LIBRARIES = re.compile(r"\s\(libraries\s+of\s+this\s+machine:[^)]*\)")
 """The options for them, in a hint."""
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 @pytest.mark.full
 def test_commands_run(page: Path, tmp_path: Path) -> None:

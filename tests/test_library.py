@@ -52,6 +52,7 @@ def contents(value: Any) -> Any:
     return list(value) if hasattr(value, "__iter__") and not isinstance(value, str) else value
 
 
+@pytest.mark.process
 def test_public_names_are_shown() -> None:
     """Tab completion asks `dir`, before anything was imported by its first use."""
     code = (

@@ -159,6 +159,7 @@ def test_looks_cost_little(binaries: Path, tmp_path: Path, monkeypatch: pytest.M
     assert walks == [100.0, 133.5]
 
 
+@pytest.mark.process
 def test_files_that_servers_have_later(tmp_path: Path) -> None:
     """What no folder has is asked for again, and profiles are done again where a server has it now."""
     copies(SPECTRA, tmp_path / "in", ["a.pb.gz"])

@@ -7,6 +7,8 @@ import pytest
 from symbolize.cli import main
 from tests.support.batch_runs import LEDGER, copies
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:

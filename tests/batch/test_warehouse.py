@@ -343,6 +343,7 @@ def test_duckdb_sums_what_pprof_shows(tmp_path: Path) -> None:
     assert {service for (service,) in services.fetchall()} == {"web", "db", "go"}
 
 
+@pytest.mark.process
 def test_queries_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The queries of the guide give what it shows."""
     duckdb = package("duckdb")

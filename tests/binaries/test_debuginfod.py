@@ -38,6 +38,8 @@ from tests.support.debuginfod_servers import (
 from tests.support.http_server import HANG, HttpServer, Request
 from tests.support.tiny_elf import elf
 
+pytestmark = pytest.mark.process
+
 
 def test_file_gets_its_name(tmp_path: Path) -> None:
     """A file lies in the folder as other clients have it, and is not asked for twice."""

@@ -30,6 +30,8 @@ from tests.support.debuginfod_servers import (
 from tests.support.http_server import HttpServer, Request
 from tests.support.tiny_elf import elf
 
+pytestmark = pytest.mark.process
+
 
 @pytest.mark.parametrize(
     ("behave", "status", "text"),

@@ -82,6 +82,7 @@ with ClientCache(sys.argv[1]).only_one(sys.argv[2], "debuginfo", 0, lambda: Fals
 """
 
 
+@pytest.mark.process
 def test_lock_of_a_killed_process(tmp_path: Path) -> None:
     """A lock counts for as long as its process lives, however old it is, and what it leaves behind hinders nobody."""
     cache = ClientCache(tmp_path)
@@ -178,6 +179,7 @@ def test_cleaning(tmp_path: Path) -> None:
     assert all(path.exists() for path in (*kept, new / "executable"))
 
 
+@pytest.mark.process
 def test_cleaning_where_only_sources_are_fetched(tmp_path: Path) -> None:
     """They take room too: a symbol server may fetch nothing else."""
     old, control = tmp_path / ID / "source-0-old", tmp_path / "cache_clean_interval_s"

@@ -12,6 +12,8 @@ from tests.support.debuginfod_servers import FAST
 from tests.support.fixture_files import BINARIES
 from tests.support.http_server import HttpServer, Request
 
+pytestmark = pytest.mark.process
+
 PATH = BINARIES / "gcc-pie" / "spectra"
 FILE = PATH.read_bytes()
 ID = str(read_build_id(str(PATH)))

@@ -23,7 +23,7 @@ from tests.support.fixture_files import BINARIES
 from tests.support.http_server import HttpServer, Request
 from tests.support.lookup import frames_of
 
-pytestmark = pytest.mark.needs("debuginfod", "debuginfod-find")
+pytestmark = [pytest.mark.process, pytest.mark.needs("debuginfod", "debuginfod-find")]
 
 LIMITS = Limits(connect_time=30, probe_time=30, answer_time=60, stall_time=30, retries=0)
 BY_SECTIONS = replace(LIMITS, sections_above=1)
@@ -121,6 +121,7 @@ def every_vaddr(image: ElfImage) -> np.ndarray:
     return np.concatenate([np.arange(b, e, 11, dtype=np.uint64) for b, e in zip(begins, ends, strict=True)])
 
 
+@pytest.mark.needs("readelf")
 @pytest.mark.parametrize("path", [*WHOLE, *SPLIT], ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_sections_answer_like_the_whole_file(path: Path, server: str, tmp_path: Path) -> None:
     """A file composed of sections gives the frames that the whole file gives, and is a small ELF file (rule R103)."""

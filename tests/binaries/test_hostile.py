@@ -41,6 +41,7 @@ HOSTILE_IDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.process
 def test_nothing_outside_is_opened(tmp_path: Path) -> None:
     """Build ids and names with dots, slashes, NULs, of great length, as URLs; links out of the root; debug links to
     devices and other folders; lists and archives that lead astray: each is a reason, and opens nothing (rule R141)."""

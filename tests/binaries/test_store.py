@@ -207,6 +207,7 @@ assert index.problems == [], index.problems
 """
 
 
+@pytest.mark.process
 def test_several_processes_share_it(tmp_path: Path) -> None:
     """Processes that walk the same folders at once all get their answers."""
     for number in range(300):
@@ -329,6 +330,7 @@ print(*tracemalloc.get_traced_memory())
 """Prints the bytes that an index of a folder retains, and their peak; threads of other tests may allocate meanwhile."""
 
 
+@pytest.mark.process
 @pytest.mark.full
 def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
     """The files are rows of the database, and none is an object of the program."""

@@ -75,6 +75,7 @@ def test_long_help_has_all(
     assert capsys.readouterr().out == text
 
 
+@pytest.mark.process
 def test_commands_are_imported_when_they_are_chosen() -> None:
     """The short help of the program reads their descriptions from a table."""
     code = (

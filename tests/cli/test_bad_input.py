@@ -181,6 +181,7 @@ def test_damaged_gzip(capsys: pytest.CaptureFixture[str]) -> None:
     complaint("x", capsys)
 
 
+@pytest.mark.process
 def test_a_gigabyte_of_zeros(capsys: pytest.CaptureFixture[str]) -> None:
     """A gigabyte of zeros in a megabyte of gzip is refused with a fraction of that memory."""
     compressor = zlib.compressobj(9, wbits=-15)
@@ -224,6 +225,7 @@ class TestBinaries:
         assert main([str(self.PROFILE), "-b", str(root), "-o", "expected", "-q"]) == 0
         return Path("expected").read_bytes()
 
+    @pytest.mark.process
     def test_fifo(self, root: Path, expected: bytes) -> None:
         """Nothing waits for a FIFO among the binaries, whatever its name."""
         os.mkfifo(root / "aaa")

@@ -74,6 +74,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "options",
     [
@@ -104,6 +105,7 @@ def profiles(folder: Path, count: int) -> Path:
     return folder
 
 
+@pytest.mark.process
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads system calls of x86-64: run it on such a machine")
 @pytest.mark.full
 def test_poison(tmp_path: Path) -> None:
@@ -156,6 +158,7 @@ def recorded(out: Path) -> dict[str, tuple[str, str]]:
     return {Path(uri).name: (reason, detail) for uri, reason, detail in rows}
 
 
+@pytest.mark.process
 @pytest.mark.full
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     """A job killed again and again, workers and all, ends with the outputs of one left alone; nobody ever sees a part
@@ -186,6 +189,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
     assert {name for name in others if not name.startswith(".symbolize/tmp/")} == known
 
 
+@pytest.mark.process
 @pytest.mark.full
 def test_two_at_once(tmp_path: Path) -> None:
     """A second batch with the same --out says what is wrong, and leaves the first alone."""
@@ -205,6 +209,7 @@ def test_two_at_once(tmp_path: Path) -> None:
     assert run(inputs, *BINS, "--out", "out").returncode == 0
 
 
+@pytest.mark.process
 @pytest.mark.full
 def test_watching(tmp_path: Path) -> None:
     """New arrivals are taken when they no longer grow; quarantined ones are tried once; SIGTERM ends it in order."""
@@ -239,6 +244,7 @@ def test_watching(tmp_path: Path) -> None:
     assert log.read_text().count("is not a profile") <= 2
 
 
+@pytest.mark.process
 def test_watching_an_empty_folder(tmp_path: Path) -> None:
     """Nothing has come, which is no failure."""
     Path("in").mkdir()
@@ -255,6 +261,7 @@ def test_watching_an_empty_folder(tmp_path: Path) -> None:
         kill_group(batch)
 
 
+@pytest.mark.process
 @pytest.mark.full
 def test_shards_from_the_environment(tmp_path: Path) -> None:
     """The parts of a batch, numbered by an option or as an indexed job of Kubernetes is, make the whole."""
@@ -361,6 +368,7 @@ def test_limits_of_a_plan() -> None:
     assert (plan.arguments, plan.name_list) == (["in"], sys.stdin)
 
 
+@pytest.mark.process
 @pytest.mark.needs("s3fs")
 def test_folders_of_a_plan(tmp_path: Path) -> None:
     """Where a batch keeps what it knows: beside the outputs, where it is told to, or in the folder of the user; each
@@ -458,6 +466,7 @@ def test_told_to_end(number: signal.Signals) -> None:
     assert signal.getsignal(number) == before
 
 
+@pytest.mark.process
 def test_no_address_of_a_scheduler(tmp_path: Path) -> None:
     """The command ends at once."""
     package("distributed")
@@ -467,6 +476,7 @@ def test_no_address_of_a_scheduler(tmp_path: Path) -> None:
     assert "nonsense: not the address of a dask scheduler" in ended.stderr
 
 
+@pytest.mark.process
 def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """0 done, 3 too few names, 4 some in quarantine or missing, 1 as a whole, 130 interrupted."""
     inputs = profiles(tmp_path / "in", 2)
@@ -482,6 +492,7 @@ def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["batch", str(inputs), *BINS, "-q", "--out", "c", "--proguard-map", "nowhere.txt"]) in (1, 2)
 
 
+@pytest.mark.process
 @pytest.mark.full
 def test_interrupted(tmp_path: Path) -> None:
     """Ctrl-C and SIGTERM end it with 130 and leave no worker; it goes on later."""
@@ -504,6 +515,7 @@ def test_interrupted(tmp_path: Path) -> None:
     assert len(outputs(Path("out"))) == 6
 
 
+@pytest.mark.process
 @pytest.mark.full
 def test_disk_full(tmp_path: Path) -> None:
     """It ends with 1 and says why; with space it goes on, and what was done is kept."""

@@ -35,6 +35,8 @@ from tests.support.http_server import HttpServer, Request
 from tests.support.tools import package
 
 distributed = package("distributed")
+
+pytestmark = pytest.mark.process
 BINS = ["-b", str(BINARIES / "gcc-split"), "-b", str(BINARIES / "clang-pie"), "-b", str(BINARIES / "gcc-pie")]
 
 

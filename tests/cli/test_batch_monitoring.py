@@ -56,6 +56,7 @@ def run(seen: BatchMonitor, folder: Path, *results: InputResult) -> float:
 HALF = events.coverage(events.mapping(misses=[("not-found", 5, 50.0)]))
 
 
+@pytest.mark.process
 def test_all_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Lines, log, figures in a file and at a port, list of the quarantine, report in a file: all of one run."""
     log, prom, report = (tmp_path / name for name in ("log.jsonl", "m.prom", "report.json"))
@@ -95,6 +96,7 @@ def test_json_goes_to_standard_output(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "inputs: 1 done\n" in captured.err
 
 
+@pytest.mark.process
 def test_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Only failures are said, and what is asked for is written."""
     report = tmp_path / "report.txt"
@@ -104,6 +106,7 @@ def test_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "inputs: 1 done, 1 quarantined\n" in report.read_text()
 
 
+@pytest.mark.process
 def test_nothing_stays_behind_when_something_cannot_begin(tmp_path: Path) -> None:
     """A log that was begun is ended when the figures have no place to go."""
     log = tmp_path / "log"
@@ -151,6 +154,7 @@ def test_report_that_cannot_be_written(tmp_path: Path) -> None:
         run(seen, tmp_path, events.done(1))
 
 
+@pytest.mark.process
 def test_the_command_reports(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A batch of a good and a bad input: report, list, figures and exit code agree."""
     (tmp_path / "in").mkdir()
@@ -215,6 +219,7 @@ def test_no_input_or_output_is_overwritten(
     assert not os.path.exists("in/new.log")
 
 
+@pytest.mark.process
 def test_what_was_told_before_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The report of an earlier run is no input, beside patterns and in the folder of outputs too."""
     monkeypatch.chdir(tmp_path)

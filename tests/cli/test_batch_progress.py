@@ -142,6 +142,7 @@ def on_terminal(count: int, columns: int = 100) -> str:
     return text.decode()
 
 
+@pytest.mark.process
 def test_bar_on_a_terminal() -> None:
     """One bar, drawn on also where nothing happens; named failures above it, and it is gone at the end."""
     text = on_terminal(1)
@@ -152,6 +153,7 @@ def test_bar_on_a_terminal() -> None:
     assert text.count("\n") == 1
 
 
+@pytest.mark.process
 def test_failures_do_not_flood_a_terminal() -> None:
     """Some are named, all are counted."""
     text = on_terminal(100)
@@ -159,6 +161,7 @@ def test_failures_do_not_flood_a_terminal() -> None:
     assert text.count("\n") == MAX_NAMED + 1
 
 
+@pytest.mark.process
 def test_tqdm_is_not_imported_elsewhere() -> None:
     """Without a terminal there is no bar to import."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -169,6 +172,7 @@ def test_tqdm_is_not_imported_elsewhere() -> None:
     assert run.stderr.splitlines()[:2] == ["symbolize: 2 inputs", "symbolize: scan: 2 inputs"]
 
 
+@pytest.mark.process
 def test_terminal_without_size_gets_lines() -> None:
     """Where there is no telling how long a bar may be there is none."""
     assert on_terminal(2, columns=0).splitlines()[:2] == ["symbolize: 2 inputs", "symbolize: scan: 2 inputs"]

@@ -13,6 +13,8 @@ from tests.support.tools import package
 
 parquet = package("pyarrow.parquet")
 
+pytestmark = pytest.mark.process
+
 DAY = 86_400
 PROFILES = 12
 BINARIES = ("-b", BINS[0])

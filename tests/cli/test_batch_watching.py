@@ -17,6 +17,8 @@ from tests.support.batch_runs import BINS, SPECTRA, copies, kill_group, outputs,
 from tests.support.fixture_files import BINARIES
 from tests.support.poison import Saboteur
 
+pytestmark = pytest.mark.process
+
 SOON = 60.0
 """Seconds in which a batch ends even on a busy machine, and much less than it waits for a task that hangs."""
 

@@ -121,6 +121,7 @@ def test_output_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.count("cum%  function") == 2
 
 
+@pytest.mark.process
 def test_standard_streams() -> None:
     """`-` reads standard input and writes standard output; the report does not get into the profile."""
     run = process("-", "-o", "-", "-b", BIN, input=PERF.read_bytes())
@@ -138,6 +139,7 @@ def test_standard_input_to_default_output(monkeypatch: pytest.MonkeyPatch) -> No
     assert os.listdir() == ["stdin.symbolized.pb.gz"]
 
 
+@pytest.mark.process
 def test_reader_goes_away() -> None:
     """When nobody reads standard output any more the command ends with a failure and without a traceback."""
     Path("x.pb").write_bytes(PERF.read_bytes())
@@ -197,6 +199,7 @@ def test_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.process
 @pytest.mark.full
 def test_more_binaries_than_open_files() -> None:
     """A binary and its kept table stay open, so the limit that processes start with is raised as far as it goes."""
@@ -384,6 +387,7 @@ def test_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "symbolize: interrupted\n"
 
 
+@pytest.mark.process
 def test_help_and_version() -> None:
     """--help names every option and the exit codes; --version and -V are one line."""
     run = process("--help")
@@ -415,6 +419,7 @@ def test_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
             assert progress._bar is None
 
 
+@pytest.mark.process
 @pytest.mark.full
 def test_terminal() -> None:
     """On a terminal there is colour, unless NO_COLOR forbids, and names of mappings cannot steer it."""

@@ -97,6 +97,7 @@ def shown_after(command: list[str], typed: str, expected: str) -> str:
     return shown
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("line", "completed"),
     [

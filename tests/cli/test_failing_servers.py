@@ -16,6 +16,8 @@ from tests.support.debuginfod_servers import FAST
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.http_server import HttpServer, Request
 
+pytestmark = pytest.mark.process
+
 PERF = FIXTURES / "profiles" / "perf" / "spectra-gcc-pie.pb.gz"
 SPECTRA = BINARIES / "gcc-pie" / "spectra"
 RESONANCE = BINARIES / "gcc-pie" / "libresonance.so"

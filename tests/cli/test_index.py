@@ -22,6 +22,7 @@ from tests.support.fixture_files import BINARIES, FIXTURES
 PROF = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_index_makes_what_profiles_then_use(
     jobs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -260,6 +261,7 @@ def test_limit_that_is_too_small_is_told(tmp_path: Path, capsys: pytest.CaptureF
     assert made < kept == len(index_binaries(arguments[1:3]).binaries())
 
 
+@pytest.mark.process
 def test_interrupted_run_stops(tmp_path: Path) -> None:
     """Whoever stops listening does not wait for the binaries that are left."""
     index, cache = index_binaries([str(BINARIES)]), TableCache(tmp_path / "cache")

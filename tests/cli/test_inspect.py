@@ -398,6 +398,7 @@ def test_damaged_files_are_told_or_inspected(tmp_path: Path, capsys: pytest.Capt
         assert (code, bool(out), err.count("\n")) in ((0, True, 0), (1, False, 1))
 
 
+@pytest.mark.process
 def test_reader_that_goes_away(tmp_path: Path) -> None:
     """A reader that wants no more, as `head`, is no failure: nothing is said of it."""
     program = (

@@ -87,6 +87,7 @@ def test_profiles_of_a_trace_hit_no_input(capsys: pytest.CaptureFixture[str]) ->
     assert "an input is never overwritten" in refused(capsys, "t.pftrace", "-o", "out/")
 
 
+@pytest.mark.process
 def test_standard_input_is_an_input(capsys: pytest.CaptureFixture[str]) -> None:
     """R278: a file that standard input is read from."""
     with open("x.prof", "rb") as file:

@@ -42,6 +42,7 @@ def serving(*files: Path) -> HttpServer:
     return HttpServer(answer)
 
 
+@pytest.mark.process
 def test_binaries_from_a_server_give_what_a_folder_gives(capsys: pytest.CaptureFixture[str]) -> None:
     """The output is the same, byte for byte; the report has the file that was fetched. A file that was never stripped
     is served as both kinds, and fetched once."""
@@ -55,6 +56,7 @@ def test_binaries_from_a_server_give_what_a_folder_gives(capsys: pytest.CaptureF
     assert f"{server.url}: answers" in err
 
 
+@pytest.mark.process
 def test_servers_are_asked_only_for_what_no_folder_has() -> None:
     """A binary with debug information in a folder is not fetched; the others are, what the server lacks once only."""
     with serving(RESONANCE) as server:
@@ -70,6 +72,7 @@ def test_servers_are_asked_only_for_what_no_folder_has() -> None:
     assert b"resonance::transform" in {strings[name] for name in names}
 
 
+@pytest.mark.process
 def test_the_environment_alone_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """DEBUGINFOD_URLS is set for every shell by distributions; without --debuginfod it means nothing."""
     with serving(RESONANCE) as server:
@@ -80,6 +83,7 @@ def test_the_environment_alone_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> N
         assert server.asked != []
 
 
+@pytest.mark.process
 def test_a_dead_server_costs_a_line_not_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     """The run goes on, the report says that the server was not asked, and the exit code tells of it."""
     with serving() as server:
@@ -126,6 +130,7 @@ def test_reports_must_not_overwrite_each_other(capsys: pytest.CaptureFixture[str
     assert not Path("out.pb.gz").exists()
 
 
+@pytest.mark.process
 def test_plan_tells_and_does_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """It shows the file that would be used, what the server would be asked for, and asks and writes nothing."""
     with serving(RESONANCE) as server:
@@ -185,6 +190,7 @@ def test_a_file_found_by_its_place_gives_way_to_one_with_the_id(tmp_path: Path) 
     assert (found.paths, found.verified, found.wanted) == ([str(SPECTRA)], True, [])
 
 
+@pytest.mark.process
 @pytest.mark.needs("objcopy")
 def test_nothing_is_fetched_ahead_that_a_folder_has() -> None:
     """A debug file that only a debug link leads to is enough; one that has no build id of its own is not asked for."""
@@ -200,6 +206,7 @@ def test_nothing_is_fetched_ahead_that_a_folder_has() -> None:
         assert server.asked != []
 
 
+@pytest.mark.process
 def test_an_executable_that_was_never_stripped_is_all() -> None:
     """Where a server has the debug information in the executable only, nothing is wanted any more."""
     build_id = str(read_build_id(str(SPECTRA)))

@@ -115,6 +115,7 @@ def test_a_trace_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch, capsys:
     capsys.readouterr()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_other_encodings(encoding: str) -> None:
     """What standard output cannot have is printed as escapes."""
@@ -125,6 +126,7 @@ def test_other_encodings(encoding: str) -> None:
     assert run.stdout.splitlines()[2].endswith("naïve→".encode(encoding, "backslashreplace"))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("arguments", [["-V"], ["--help"], ["top", "x.pb"], ["tree", "x.pb"], ["list", "main", "x.pb"]])
 @pytest.mark.full
 def test_full_disk(arguments: list[str]) -> None:

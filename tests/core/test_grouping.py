@@ -47,6 +47,7 @@ def test_offsets_outside_are_an_error() -> None:
         add_up(np.ones((1, 1), np.int64).data, np.array([1], np.int32).data, np.zeros((1, 1), np.int64).data)
 
 
+@pytest.mark.process
 @needs_compiled
 def test_the_source_gives_the_same_answers(tmp_path: Path) -> None:
     """Compiled and interpreted, numbers and sums are the same."""

@@ -195,6 +195,7 @@ CUT = "os.truncate(path, 0)\nprint(sum(m.data[::4096]), m.problem)\n"
 SEND = "os.kill(os.getpid(), signal.SIGBUS)\n"
 
 
+@pytest.mark.process
 @needs_compiled
 @pytest.mark.parametrize(
     ("code", "options"),
@@ -214,6 +215,7 @@ def test_other_handlers(path: Path, code: str, options: list[str]) -> None:
     assert (ended.stdout, ended.stderr, ended.returncode) == (f"0 {CHANGED}\n", "", 0)
 
 
+@pytest.mark.process
 @needs_compiled
 @pytest.mark.parametrize(
     ("code", "said"),
@@ -239,6 +241,7 @@ def test_faults_of_others(path: Path, code: str, said: int) -> None:
     assert ended.stderr.count("Fatal Python error: Bus error") == said
 
 
+@pytest.mark.process
 @needs_compiled
 def test_ignored_signals_are_ignored(path: Path) -> None:
     """Who ignores the signal is not ended by one that is sent."""
@@ -246,6 +249,7 @@ def test_ignored_signals_are_ignored(path: Path) -> None:
     assert (ended.stdout, ended.stderr, ended.returncode) == ("85\n", "", 0)
 
 
+@pytest.mark.process
 def test_nothing_is_installed_by_importing() -> None:
     """The handler is there from the first mapping on, not before."""
     code = "import signal, symbolize.pipeline; print(signal.getsignal(signal.SIGBUS) is signal.SIG_DFL)"

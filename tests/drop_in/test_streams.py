@@ -39,6 +39,7 @@ def test_closed_input(
     assert (found.out, found.err) == (b"", b"symbolize: standard input: cannot be read: it is closed\n")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 @pytest.mark.full
 def test_reader_that_goes(words: list[str]) -> None:

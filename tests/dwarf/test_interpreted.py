@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.support import dump_tables
 from tests.support.dwarf_corpus import FORMATS, small_file
 from tests.support.fixture_files import BINARIES, PARTS
 from tests.support.interpreted import run
 from tests.support.tools import needs_compiled
+
+pytestmark = [pytest.mark.process, needs_compiled]
 
 CHOSEN = ["gcc-pie/ledger", "gcc-nopie-dwarf4/libresonance.so", "clang-pie/spectra", "clang-nopie-dwarf4-lld/ledger"]
 CHOSEN += ["objects/x86_64-crel.o", "objects/riscv64.o"]
@@ -14,7 +18,6 @@ CHOSEN += ["twins/lld-all/twins", "twins/gold-all/twins"]
 IN_PARTS = ["clang-dwarf5", "gcc-dwarf4", "dwz"]
 
 
-@needs_compiled
 def test_compiled_equals_interpreted(tmp_path: Path) -> None:
     """Every column and name that is decoded of real and of made files is the same in both modes."""
     paths = [str(BINARIES / name) for name in CHOSEN] + [str(PARTS / name / "ledger.debug") for name in IN_PARTS]

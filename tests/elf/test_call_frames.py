@@ -152,6 +152,7 @@ def test_short_entries() -> None:
     assert list(zip(begin.tolist(), end.tolist(), strict=True)) == [(begin, begin + size) for begin, size in ranges]
 
 
+@pytest.mark.needs("readelf")
 @pytest.mark.parametrize("path", ["gcc-pie/spectra", "clang-nopie-dwarf4-lld/ledger", "aarch64/libresonance.so"])
 def test_without_section_headers(path: str) -> None:
     """PT_GNU_EH_FRAME leads to the FDEs of a file without section headers (rule R305)."""
@@ -190,6 +191,7 @@ def test_damaged(seed: int, count: int) -> None:
     assert (begin < end).all()
 
 
+@pytest.mark.needs("readelf")
 @pytest.mark.parametrize("path", ["gcc-pie/spectra", "clang-nopie-dwarf4-lld/ledger", "aarch64/libresonance.so"])
 def test_real_files(path: str) -> None:
     """The FDEs of real files are those that readelf shows."""

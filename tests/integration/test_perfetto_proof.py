@@ -18,7 +18,7 @@ from tests.support import perfetto_writer as w
 from tests.support.fixture_files import segments
 from tests.support.lookup import Frame
 from tests.support.perfetto_subjects import SUBJECTS, Subject
-from tools.llvm.compare_llvm import ask_llvm
+from tools.llvm.compare_llvm import NEEDED, ask_llvm
 from tools.llvm.judge import Judge
 
 ALLOWED = {"equal", "padding", "alias", "qualified", "local", "symbol", "path", "folded"}
@@ -85,7 +85,7 @@ def compare(profile: Any, subject: Subject) -> None:
     assert inlined > 10
 
 
-@pytest.mark.needs("llvm-symbolizer-19")
+@pytest.mark.needs(*NEEDED)
 class TestAgainstLlvm:
     """Names, files, lines, columns and inlined frames of all addresses are those of llvm-symbolizer (rules R125, R126,
     R221)."""

@@ -46,8 +46,8 @@ from tests.support.spectra import (
     STRIPPED,
     WHOLE,
     code_of,
-    function,
     load_headers,
+    main_of,
     shifted,
 )
 from tests.support.tiny_elf import write as write_elf
@@ -123,7 +123,7 @@ class TestMappings:
 
     def test_fixed_address(self) -> None:
         """A position-dependent file is found by its addresses even where the mapping lost its offset."""
-        main = function(FIXED, "main")
+        main = main_of(FIXED)
         for offset in (0x2000, 0):
             mapping = Mapping(0x203000, 0x204000, offset, "/x/spectra", "8103350fd5b410ce46a66c2cfaa9af537edec6c5")
             message, _ = run([mapping], [Place(main, 1)], FIXED.parent)
@@ -185,6 +185,7 @@ class TestFiles:
         assert report.mappings[0].verified
         assert message.string_table[message.mapping[0].build_id].decode() == build_id
 
+    @pytest.mark.needs("objcopy")
     def test_best_file_of_a_build(self, tmp_path: Path) -> None:
         """Of the files of one build DWARF beats symbols, and symbols beat none; in whatever folder they lie."""
         unit = tmp_path / "symtab"
@@ -253,7 +254,7 @@ class TestFiles:
         assert report.mappings[0].files == [str(tmp_path / "spectra")]
         assert "segments that do not agree" in report.mappings[0].problems[0]
 
-    @pytest.mark.needs("eu-strip")
+    @pytest.mark.needs("eu-strip", "objcopy")
     def test_debug_files_of_both_makers(self, tmp_path: Path) -> None:
         """Debug files by objcopy and by eu-strip are enough by themselves, by build id as well as by name."""
         debug = tmp_path / "eu" / "spectra.debug"
@@ -321,6 +322,7 @@ class TestFiles:
         assert result.report.mappings[0].files == [str(tmp_path / DEBUG.name)]
         assert result.report.failures == [(Reason.CHANGED, f"{tmp_path}/stripped", "changed while it was read")]
 
+    @pytest.mark.needs("objcopy")
     def test_debug_file_cut_in_half(self, tmp_path: Path) -> None:
         """Of a debug file cut in half is told where, and the symbols of the binary beside it are used."""
         unit = tmp_path / "unit"
@@ -412,6 +414,7 @@ class TestProfile:
         expected = [alone(path) for path in paths]
         assert together == [*expected, *expected[::-1]]
 
+    @pytest.mark.process
     def test_deterministic(self, tmp_path: Path) -> None:
         """Two processes with other hash seeds write the same bytes."""
         outputs = []

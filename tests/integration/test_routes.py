@@ -218,6 +218,7 @@ def serving(files: dict[str, Path]) -> HttpServer:
     return HttpServer(answer)
 
 
+@pytest.mark.process
 @pytest.mark.needs("objcopy")
 @pytest.mark.parametrize("local", [True, False], ids=["stripped here", "nothing here"])
 def test_server(local: bool, tmp_path: Path) -> None:
@@ -232,6 +233,7 @@ def test_server(local: bool, tmp_path: Path) -> None:
         assert chains(GNU, ["--binaries", str(folder), "--debuginfod", server.url], GNU_ID) == whole
 
 
+@pytest.mark.process
 def test_server_without_code(tmp_path: Path) -> None:
     """The debug file is enough where the server does not have the executable."""
     whole = expected(GNU)

@@ -54,6 +54,7 @@ needs_peak = pytest.mark.skipif(
 )
 
 
+@pytest.mark.process
 @needs_compiled
 @needs_peak
 @pytest.mark.parametrize("name", BOMBS)
@@ -99,6 +100,7 @@ def test_mappings_of_a_fleet_pass() -> None:
     assert len(pprof.load(BOMBS["pprof mappings"](7 * 200_000), "x").mappings) > 199_000
 
 
+@pytest.mark.process
 @needs_peak
 @pytest.mark.full
 def test_mappings_without_locations_are_small(tmp_path: Path) -> None:

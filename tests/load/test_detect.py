@@ -186,6 +186,7 @@ def test_the_error_of_the_format_that_matches() -> None:
     assert "cut short" in refused(io.BytesIO(RAW[:-1]))
 
 
+@pytest.mark.process
 def test_importing_loads_nothing_heavy() -> None:
     """Decompressors, protobuf and the formats are imported when they are needed."""
     heavy = "google.protobuf", "zstandard", "lz4", "isal", "symbolize.load.pprof", "symbolize.load.gperftools"

@@ -298,6 +298,7 @@ def test_folded_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         load(b"a;b;c 1\nb;c 1\n")
 
 
+@pytest.mark.process
 def test_interpreted(tmp_path: Path) -> None:
     """Uncompiled, text profiles and stacks give the same profiles."""
     made = tmp_path / "made.folded"

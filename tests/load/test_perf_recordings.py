@@ -25,6 +25,7 @@ def recorded(name: str) -> tuple[Profile, Counter[Sample], Counter[Sample], dict
     return load_one(FOLDER / f"{name}.data", OPTIONS), *samples_of_text(text)
 
 
+@pytest.mark.process
 def test_interpreted(tmp_path: Path) -> None:
     """Uncompiled, every recording gives the same profile."""
     paths = [path for path in sorted(FOLDER.rglob("*.data")) if path.is_file()]

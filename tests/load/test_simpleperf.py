@@ -727,6 +727,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sizes == [(3, b"cpu-clock:u"), (4, b"cpu-clock:u"), (1, b"sched:sched_switch")]
 
 
+@pytest.mark.process
 def test_interpreted(tmp_path: Path) -> None:
     """Uncompiled, the scan gives the same."""
     data = tmp_path / "r.trace"

@@ -346,6 +346,7 @@ print(json.dumps([text if text is None else text.decode("latin-1") for text in t
 """
 
 
+@pytest.mark.process
 @needs_compiled
 def test_the_sources_give_the_same_answers(tmp_path: Path) -> None:
     """Compiled and interpreted readers agree."""

@@ -334,6 +334,7 @@ for mode in names.MODES:
 """
 
 
+@pytest.mark.process
 def test_names_that_a_runtime_never_answers() -> None:
     """libstdc++ 12 loops for ever on these; they stay mangled, and the process goes on and ends (R117).
 
@@ -641,6 +642,7 @@ void *realloc(void *old, size_t size) {
 """
 
 
+@pytest.mark.process
 @pytest.mark.needs("gcc")
 def test_preloaded_allocator(tmp_path: Path) -> None:
     """Where tcmalloc or another malloc is preloaded, nothing that it hands out is given back to another."""

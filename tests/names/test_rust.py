@@ -245,6 +245,7 @@ print(json.dumps([text if text is None else text.decode("latin-1") for text in t
 """
 
 
+@pytest.mark.process
 @needs_compiled
 @pytest.mark.full
 def test_the_sources_give_the_same_answers(tmp_path: Path) -> None:

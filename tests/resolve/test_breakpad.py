@@ -15,7 +15,7 @@ from symbolize.symbols import build_table
 from tests.support.breakpad_writer import symbol_file
 from tests.support.elf_writer import ALLOC, EXEC, NOTE, Section, Segment, build_id_note, elf_file
 from tests.support.pprof_writer import Mapping, Place
-from tests.support.spectra import BASE, FIXED, MAIN, PIE, PIE_ID, WHOLE, function
+from tests.support.spectra import BASE, FIXED, MAIN, PIE, PIE_ID, WHOLE, main_of
 from tests.support.whole_runs import run
 
 DEBUG_ID = debug_id(PIE_ID) + "0"
@@ -63,6 +63,7 @@ def test_mapping_without_a_name(tmp_path: Path, symbols: bytes) -> None:
         assert run([WHOLE._replace(file=name, build_id="")], [Place(BASE + MAIN, 1)], tmp_path)[0] == [""]
 
 
+@pytest.mark.needs("strip")
 def test_beside_a_stripped_binary(tmp_path: Path, symbols: bytes) -> None:
     """A binary that is stripped gets its symbols from there, and tells where its segments lie."""
     subprocess.run(["strip", "-s", "-o", tmp_path / "spectra", PIE], check=True)
@@ -122,7 +123,7 @@ class TestBase:
         begin, offset = page_floor(code.vaddr), page_floor(code.file_offset)
         assert code.vaddr - code.file_offset != min(segment.vaddr for segment in image.segments)
         recorded = Mapping(begin, page_ceil(code.vaddr + code.file_size), offset, "/x/spectra", build_id)
-        assert run([recorded], [Place(function(FIXED, "main"), 1)], tmp_path)[0] == ["main"]
+        assert run([recorded], [Place(main_of(FIXED), 1)], tmp_path)[0] == ["main"]
 
 
 def test_other_build(tmp_path: Path, symbols: bytes) -> None:

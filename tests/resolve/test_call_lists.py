@@ -99,6 +99,7 @@ def test_tables_of_functions(options: list[str], tmp_path: Path) -> None:
     assert check.contradicted == 0
 
 
+@pytest.mark.needs("objcopy")
 def test_jumps_are_not_known_without_code(tmp_path: Path) -> None:
     """A debug file of a program at a fixed address has no code to look at."""
     source = FIXTURES / "bin" / "tails" / "clang-tails" / "tails"
@@ -108,6 +109,7 @@ def test_jumps_are_not_known_without_code(tmp_path: Path) -> None:
             assert (jumps_through_tables(image) is not None) == is_known
 
 
+@pytest.mark.needs("gcc")
 def test_code_between_the_parts_of_a_function(tmp_path: Path) -> None:
     """`first` lists its calls, before and behind those of functions that were compiled without such lists."""
     program = Program(tmp_path, ["gcc", "-O2", "-g", "-fno-ipa-icf", "-no-pie"], one_c=SPLIT, two_c=BETWEEN)

@@ -41,6 +41,7 @@ def row_of(profile: Profile, *folders: Path) -> MappingRow:
     return row
 
 
+@pytest.mark.needs("objcopy")
 @pytest.mark.parametrize(("build", "other"), BUILDS)
 def test_the_build_that_ran_is_taken(build: str, other: str, tmp_path: Path) -> None:
     """Whichever is found first; the report says why."""
@@ -52,6 +53,7 @@ def test_the_build_that_ran_is_taken(build: str, other: str, tmp_path: Path) -> 
         assert not row.verified
 
 
+@pytest.mark.needs("objcopy")
 @pytest.mark.parametrize(("build", "other"), BUILDS)
 def test_another_build_is_refused(build: str, other: str, tmp_path: Path) -> None:
     """Where it is alone: no name is better than a wrong one."""
@@ -60,6 +62,7 @@ def test_another_build_is_refused(build: str, other: str, tmp_path: Path) -> Non
     assert "callers" in row.detail and "call the next function on their stacks" in row.detail
 
 
+@pytest.mark.needs("objcopy")
 def test_the_right_build_is_never_refused(tmp_path: Path) -> None:
     """However few of the stacks there are."""
     whole = recorded("gcc-mold")
@@ -74,6 +77,7 @@ def test_the_right_build_is_never_refused(tmp_path: Path) -> None:
             assert row.files, row.detail
 
 
+@pytest.mark.needs("gcc", "objcopy")
 def test_a_build_without_calls_is_not_passed_over(tmp_path: Path) -> None:
     """The one that ran has no debug information; of another one half of the callers agree, because the code before what
     was changed is where it was. Nothing tells which of them ran."""

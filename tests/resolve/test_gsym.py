@@ -33,6 +33,7 @@ def test_without_the_binary(tmp_path: Path, symbols: bytes, name: str) -> None:
     assert run([WHOLE._replace(build_id="")], [Place(BASE + MAIN, 1)], tmp_path)[0] == [""]
 
 
+@pytest.mark.needs("strip")
 def test_beside_a_stripped_binary(tmp_path: Path, symbols: bytes) -> None:
     """A stripped binary has the segments; one with symbols of its own needs no other names."""
     subprocess.run(["strip", "-s", "-o", tmp_path / "spectra", PIE], check=True)

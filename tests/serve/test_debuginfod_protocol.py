@@ -27,7 +27,7 @@ SOURCE = "/src/ledger/main.cc"
 TEXT = FIXTURES / "src" / "ledger" / "main.cc"
 ID = build_id(LEDGER)
 
-pytestmark = pytest.mark.needs("objcopy", "strip")
+pytestmark = [pytest.mark.process, pytest.mark.needs("objcopy", "strip")]
 
 
 @pytest.fixture(scope="module")

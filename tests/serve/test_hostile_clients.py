@@ -28,6 +28,8 @@ from symbolize.serve import bodies, lanes, protocol
 from symbolize.serve.metrics import Metrics
 from symbolize.serve.outgoing import CHUNK, Outgoing
 
+pytestmark = pytest.mark.process
+
 BINARIES = FIXTURES / "bin" / "gcc-pie"
 LEDGER = BINARIES / "ledger"
 PROFILE = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"

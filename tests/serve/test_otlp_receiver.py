@@ -22,6 +22,8 @@ package("starlette")
 package("uvicorn")
 service = package("opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2")
 
+pytestmark = pytest.mark.process
+
 MESSAGE = FIXTURES / "profiles" / "otlp" / "spectra-gcc-pie.otlp"
 BINARIES = FIXTURES / "bin" / "gcc-pie"
 PATH = "/v1development/profiles"

@@ -29,6 +29,8 @@ from tests.support.tools import find, package
 package("starlette")
 package("uvicorn")
 
+pytestmark = pytest.mark.process
+
 BINARIES = FIXTURES / "bin"
 LEDGER = BINARIES / "gcc-pie" / "ledger"
 PROFILE = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
@@ -160,6 +162,7 @@ def test_large_bodies(server: SymbolServer) -> None:
         assert b" 413 " in lying.recv(64)
 
 
+@pytest.mark.needs("objcopy")
 def test_debug_files(server: SymbolServer, tmp_path: Path) -> None:
     """The bytes of files and sections, with the headers that clients read."""
     answer = server.ask("GET", f"/buildid/{build_id(LEDGER)}/executable")

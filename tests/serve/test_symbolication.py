@@ -28,6 +28,8 @@ from symbolize.serve.metrics import Metrics
 from symbolize.serve.modules import HeldModule, Modules
 from symbolize.symbols import TableCache
 
+pytestmark = pytest.mark.process
+
 BINARIES = FIXTURES / "bin" / "gcc-pie"
 LEDGER, SPECTRA = BINARIES / "ledger", BINARIES / "spectra"
 INLINED = 0x25D0
@@ -44,6 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpClient]:
         yield running
 
 
+@pytest.mark.needs("addr2line")
 def test_a_request_of_the_firefox_profiler(server: HttpClient) -> None:
     """Ten jobs with one library each, sent as text to spare a preflight: the answer field by field."""
     library = BINARIES / "libresonance.so"
@@ -236,6 +239,7 @@ def test_source_of_a_frame(server: HttpClient) -> None:
         assert server.ask("POST", "/source/v1", json.dumps(request | wrong).encode()).status == Status.BAD_REQUEST
 
 
+@pytest.mark.needs("objcopy")
 def test_files_that_come_and_go(tmp_path: Path) -> None:
     """After the next walk a binary is opened with the files that are there by then."""
     (tmp_path / "bin").mkdir()

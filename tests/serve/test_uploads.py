@@ -20,6 +20,8 @@ package("uvicorn")
 
 from symbolize.serve import uploads
 
+pytestmark = pytest.mark.process
+
 LEDGER, SPECTRA = (FIXTURES / "bin" / "gcc-pie" / name for name in ("ledger", "spectra"))
 TOKEN = "a-token-of-the-tests"
 
@@ -66,6 +68,7 @@ def test_kept_where_debuggers_look(server: HttpClient, kept: Path) -> None:
     assert b'"function"' in server.ask("POST", "/symbolicate/v5", body, **token).body
 
 
+@pytest.mark.needs("objcopy", "strip")
 def test_names_get_better_with_debug_files(server: HttpClient, tmp_path: Path) -> None:
     """A debug file of a program that is open counts from then on."""
     stripped, debug = tmp_path / "ledger", tmp_path / "ledger.debug"
@@ -80,6 +83,7 @@ def test_names_get_better_with_debug_files(server: HttpClient, tmp_path: Path) -
     assert "line" in server.ask("POST", path, body).json()["results"][0]["stacks"][0][0]
 
 
+@pytest.mark.needs("objcopy")
 def test_what_is_not_kept(server: HttpClient, kept: Path, tmp_path: Path) -> None:
     """Files that are cut, of another build, of another kind, or none; a name for them leads nowhere else."""
     debug = tmp_path / "ledger.debug"

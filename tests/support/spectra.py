@@ -1,11 +1,11 @@
 """The program `spectra` of the fixtures: its files, and the mapping of its code."""
 
-import subprocess
 from pathlib import Path
 
 from tests.support import fixture_files as fixtures
 from tests.support.fixture_files import BINARIES
 from tests.support.pprof_writer import Mapping
+from tests.support.tool_folders import function_bounds
 
 PIE = BINARIES / "gcc-pie" / "spectra"
 PIE_ID = "cb96b8d25342c1f32e87dde7772ea78c32607ad4"
@@ -21,16 +21,12 @@ def code_of(path: Path) -> tuple[int, int, int]:
     return segment
 
 
-def function(path: Path, name: str) -> int:
-    """The vaddr of the first byte of a function, as nm tells it."""
-    for line in subprocess.run(["nm", "-C", path], capture_output=True, text=True, check=True).stdout.splitlines():
-        vaddr, _, kind_and_name = line.partition(" ")
-        if kind_and_name[2:] == name:
-            return int(vaddr, 16)
-    raise AssertionError(name)
+def main_of(path: Path) -> int:
+    """The vaddr of the first byte of `main`, as pyelftools reads it."""
+    return function_bounds(path)["main"][0]
 
 
-MAIN = function(PIE, "main")
+MAIN = main_of(PIE)
 CODE = code_of(PIE)
 WHOLE = Mapping(BASE + 0x2000, BASE + 0x4000, 0x2000, "/opt/spectra/bin/spectra", PIE_ID)
 """The code of `PIE`, mapped as the loader does it."""

@@ -164,6 +164,7 @@ def test_absurd_numbers() -> None:
     assert read_breakpad(b"").problems == []
 
 
+@pytest.mark.process
 def test_interpreted(tmp_path: Path) -> None:
     """The compiled reader and its source give the same."""
     from tests.support import interpreted

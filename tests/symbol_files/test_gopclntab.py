@@ -307,6 +307,7 @@ def test_answers_equal_those_of_dwarf() -> None:
     assert sum(map(bool, ours)) > 19_000
 
 
+@pytest.mark.process
 @needs_compiled
 def test_interpreted(tmp_path: Path) -> None:
     """The compiled module and its source give the same tables."""

@@ -139,6 +139,7 @@ def test_addresses_far_apart(size: int, last: int) -> None:
     assert frames_of(table_of(data), [0x13, last + 3]) == [[("a", "", 0)], [("b", "", 0)]]
 
 
+@pytest.mark.process
 def test_interpreted(tmp_path: Path) -> None:
     """The compiled reader and its source give the same."""
     from tests.support import interpreted

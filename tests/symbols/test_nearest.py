@@ -148,6 +148,7 @@ def test_real_program() -> None:
     assert (frames.files[frames.file[first[place]]], frames.line[first[place]]) == (b"/src/spectra/resonance.cc", 51)
 
 
+@pytest.mark.process
 def test_interpreted_is_the_same(tmp_path: Path) -> None:
     """The interpreted modules find the same lines (rule R170)."""
     script = tmp_path / "script.py"

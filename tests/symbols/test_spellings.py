@@ -31,7 +31,7 @@ def test_groups_by_name() -> None:
     assert len(groups[b"init"]) == MAX_GROUPS and groups[b"open7"] == [9]
 
 
-@pytest.mark.needs("mold")
+@pytest.mark.needs("gcc", "mold")
 def test_folded_callers(tmp_path: Path) -> None:
     """Of many folded functions that call the same, each has the calls of the one whose code it shares (R358, calls of
     folded functions)."""

@@ -8,10 +8,11 @@ from tests.support import dump_stacks
 from tests.support.interpreted import run
 from tests.support.tools import needs_compiled
 
+pytestmark = [pytest.mark.process, needs_compiled]
+
 SEEDS = 150
 
 
-@needs_compiled
 @pytest.mark.full
 def test_compiled_equals_interpreted(tmp_path: Path) -> None:
     """The frames and warnings of sound and damaged programs and stacks are the same in both modes."""

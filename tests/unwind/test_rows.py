@@ -26,6 +26,7 @@ def rows_of(program: bytes, /, *vaddrs: int, section: str = ".eh_frame", **optio
     return our_rows(found, X86, list(vaddrs))
 
 
+@pytest.mark.needs("readelf")
 @pytest.mark.parametrize("path", ["gcc-pie/spectra", "clang-nopie-dwarf4-lld/ledger", "aarch64/libresonance.so"])
 def test_real_files(path: str) -> None:
     """Every row of a file is the one that readelf prints."""

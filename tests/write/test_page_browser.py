@@ -18,7 +18,7 @@ from tests.support.browser import Page, browser
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pictures import HOSTILE, large_picture, tree_of
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.process, pytest.mark.needs("chromium")]
 
 WIDE, NARROW = (1280, 800), (390, 844)
 ROW = 20

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 SEED = 1
 LEFT_OUT = {"stripped", "headers", "objects", "lld-stripped", "gcc-icf-stripped", "versions", "callers", "tails"}
 """Folders of fixtures without debug information, with a few instructions only, or much like others."""
-NEEDED = ("llvm-symbolizer-19", "llvm-dwarfdump-19")
+NEEDED = ("llvm-symbolizer-19", "llvm-dwarfdump-19", "objdump", "readelf")
 
 
 class Difference(NamedTuple):

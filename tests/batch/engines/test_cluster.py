@@ -41,6 +41,7 @@ def test_no_scheduler() -> None:
         DaskEngine("what://x", patience=0.3)
 
 
+@pytest.mark.process
 def test_workers_that_do_not_fit(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another version of the package at the workers is a usage error with both versions."""
     from symbolize.batch.engines import cluster as dask
@@ -319,6 +320,7 @@ def fits(address: str) -> bool:
     return True
 
 
+@pytest.mark.process
 @pytest.mark.full
 def test_cluster_that_does_not_fit_and_is_lost(tmp_path: Path) -> None:
     """A worker that cannot import the package is refused, whenever it comes; a scheduler that is frozen or lost ends

@@ -30,6 +30,8 @@ from tests.support import batch_tasks
 from tests.support.batch_runs import wait_until
 from tests.support.engines import is_running, only, tasks_of
 
+pytestmark = pytest.mark.process
+
 
 def test_values(engine: Engine) -> None:
     """Each task has one outcome with its value; affinity does not change it."""

@@ -21,6 +21,7 @@ from tests.support.batch_runs import ROOT, kill_group, wait_until
 from tests.support.engines import ONCE, PATIENCE, is_running, only, tasks_of
 
 
+@pytest.mark.process
 def test_worker_that_ends_without_a_word() -> None:
     """A worker that native code ended with exit status 0 is missed, though it tells of no failure."""
     with LocalEngine(1) as engine:
@@ -30,6 +31,7 @@ def test_worker_that_ends_without_a_word() -> None:
         assert outcome.detail == "its worker process ended with exit status 7"
 
 
+@pytest.mark.process
 def test_idle_worker_that_died() -> None:
     """What kills a worker between two tasks is not the fault of the next."""
     with LocalEngine(1) as engine:
@@ -39,6 +41,7 @@ def test_idle_worker_that_died() -> None:
         assert (outcome.value, outcome.attempts) == (8, 1)
 
 
+@pytest.mark.process
 def test_workers_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """If no worker starts the run ends, with one line."""
     monkeypatch.setattr("symbolize.batch.engines.local.begin_worker", batch_tasks.refuse_to_start)
@@ -110,6 +113,7 @@ def test_how_a_task_ended_that_pebble_did_not_end(
         assert outcome is not None and outcome.detail == "took longer than 5 s"
 
 
+@pytest.mark.process
 def test_a_closed_engine_has_no_workers() -> None:
     """They end at once; and those that a run is closed on are not those that are idle."""
     engine = LocalEngine(2)
@@ -154,6 +158,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 @pytest.mark.full
 def test_workers_end_with_their_driver(number: signal.Signals, tmp_path: Path) -> None:

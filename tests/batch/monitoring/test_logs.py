@@ -199,6 +199,7 @@ def test_no_such_folder(tmp_path: Path) -> None:
         JsonLog(str(tmp_path / "no" / "log"), unexpected)
 
 
+@pytest.mark.process
 def test_standard_output() -> None:
     """- is standard output, and a reader that goes away is a warning."""
     code = (

@@ -277,6 +277,7 @@ def raw(server: MetricsServer, data: bytes) -> bytes:
         return answer
 
 
+@pytest.mark.process
 def test_server_answers(server: MetricsServer) -> None:
     """The metrics, whatever the query."""
     status, kind, body = ask(server, "/metrics")
@@ -286,12 +287,14 @@ def test_server_answers(server: MetricsServer) -> None:
     assert ask(server, "/metrics?name[]=x")[0] == 200
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "GETT"])
 def test_only_get(server: MetricsServer, method: str) -> None:
     """Nothing can be changed."""
     assert b"symbolize" not in ask(server, "/metrics", method)[2]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "request_",
     [
@@ -314,6 +317,7 @@ def test_bad_requests(server: MetricsServer, request_: bytes, capfd: pytest.Capt
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.process
 def test_slow_clients_are_left(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that sends a byte now and then is cut off in the end."""
     monkeypatch.setattr(metrics_export, "MAX_SECONDS", 0.2)
@@ -327,6 +331,7 @@ def test_slow_clients_are_left(server: MetricsServer, monkeypatch: pytest.Monkey
     pytest.fail("not cut off in a minute")
 
 
+@pytest.mark.process
 def test_silent_clients_are_left(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are cut off after a while, and hold up nobody meanwhile."""
     monkeypatch.setattr(metrics_export, "MAX_SECONDS", 0.2)
@@ -337,6 +342,7 @@ def test_silent_clients_are_left(server: MetricsServer, monkeypatch: pytest.Monk
             assert connection.recv(1000) == b""
 
 
+@pytest.mark.process
 def test_many_clients_do_not_pile_up(server: MetricsServer) -> None:
     """Beyond a few silent clients new ones are turned away, and served again when those are gone."""
     before = threading.active_count()
@@ -350,6 +356,7 @@ def test_many_clients_do_not_pile_up(server: MetricsServer) -> None:
     wait_for(lambda: b" 200 " in raw(server, b"GET /metrics HTTP/1.0\r\n\r\n"))
 
 
+@pytest.mark.process
 def test_port_that_is_taken(server: MetricsServer) -> None:
     """Is a mistake of the person who asks for it."""
     with pytest.raises(UsageError, match=r"127\.0\.0\.1 port \d+: cannot listen there: Address already in use"):
@@ -359,6 +366,7 @@ def test_port_that_is_taken(server: MetricsServer) -> None:
             MetricsServer(Metrics(), port, address)
 
 
+@pytest.mark.process
 def test_closed_server_does_not_answer() -> None:
     """After the batch nobody listens."""
     server = MetricsServer(Metrics(), 0)
