@@ -94,13 +94,13 @@ def any_of(lines: Bool, places: Bool, offsets: np.ndarray) -> Bool:
 
 def matching(profile: Profile, name: str, expression: str) -> tuple[Bool, Bool]:
     """Which lines match by name or source file, and which locations by their mapping."""
-    pattern = compiled(name, expression)
+    matches = compiled(name, expression)
     strings, functions = profile.strings, profile.functions
     texts: dict[int, bool] = {0: False}
 
     def match(row: int) -> bool:
         if row not in texts:
-            texts[row] = pattern.search(strings.text(row)) is not None
+            texts[row] = matches(strings.text(row))
         return texts[row]
 
     by_function = [

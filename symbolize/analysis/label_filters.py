@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from symbolize.core.arrays import Bool, distinct, distinct_inverse, marked, offsets_of, pair, unpair
-from symbolize.core.expressions import compiled
+from symbolize.core.expressions import Matches, compiled
 from symbolize.profile import Profile
 from symbolize.profile.units import Unit, unit_of
 
@@ -77,8 +77,8 @@ def samples_with_label(profile: Profile, name: str, text: str) -> Bool:
     wanted = parsed_range(value)
     if wanted is not None:
         return of_samples(profile, numbers_within(profile, wanted, key))
-    patterns = [compiled(name, each) for each in value.split(",")]
-    found = [of_samples(profile, texts_matching(profile, pattern, key)) for pattern in patterns]
+    expressions = [compiled(name, each) for each in value.split(",")]
+    found = [of_samples(profile, texts_matching(profile, matches, key)) for matches in expressions]
     chosen: Bool = np.logical_or.reduce(found) if key else np.logical_and.reduce(found)
     return chosen
 
@@ -90,7 +90,7 @@ def of_samples(profile: Profile, chosen: Bool) -> Bool:
     return marked(owner, len(samples), chosen)
 
 
-def texts_matching(profile: Profile, pattern: re.Pattern[str], key: str) -> Bool:
+def texts_matching(profile: Profile, matches: Matches, key: str) -> Bool:
     """Which labels with a text match: the text of those with `key`, or `key:text` of any if that is empty."""
     labels, strings = profile.samples.labels, profile.strings
     pairs, which = distinct_inverse(pair(labels.key, labels.text))
@@ -98,7 +98,7 @@ def texts_matching(profile: Profile, pattern: re.Pattern[str], key: str) -> Bool
     found = [
         text != 0
         and (not key or strings.text(row) == key)
-        and pattern.search(strings.text(text) if key else f"{strings.text(row)}:{strings.text(text)}") is not None
+        and matches(strings.text(text) if key else f"{strings.text(row)}:{strings.text(text)}")
         for row, text in zip(keys, texts, strict=True)
     ]
     return np.array(found, np.bool_)[which]
@@ -152,10 +152,10 @@ def labels_shown(profile: Profile, show: str, hide: str) -> Profile:
     for name, text in (("tagshow", show), ("taghide", hide)):
         if not text:
             continue
-        pattern = compiled(name, text)
+        matches = compiled(name, text)
         keys = distinct(labels.key)
-        matches = [(pattern.search(strings.text(row)) is not None) == (name == "tagshow") for row in keys.tolist()]
-        chosen[keys] &= np.array(matches, np.bool_)
+        is_shown = [matches(strings.text(row)) == (name == "tagshow") for row in keys.tolist()]
+        chosen[keys] &= np.array(is_shown, np.bool_)
     kept = chosen[labels.key]
     owner = np.repeat(np.arange(len(samples)), np.diff(samples.label_offsets))
     left = offsets_of(np.bincount(owner[kept], minlength=len(samples)))

@@ -1,6 +1,5 @@
 """Totals, call trees and annotated sources as lines of text."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
@@ -15,6 +14,7 @@ from symbolize.analysis.tree import call_tree
 from symbolize.analysis.units import percent, quantity
 from symbolize.core.arrays import NONE
 from symbolize.core.errors import printable
+from symbolize.core.expressions import Matches
 from symbolize.core.terminal import fitting, shortened_function
 
 CONTEXT: Final = 3
@@ -121,13 +121,11 @@ def branches(nodes: Sequence[int], begin: str) -> list[tuple[int, str, str]]:
     ]
 
 
-def list_lines(stacks: Stacks, pattern: re.Pattern[str], sources: Sources, width: int | None = None) -> Iterator[str]:
+def list_lines(stacks: Stacks, matches: Matches, sources: Sources, width: int | None = None) -> Iterator[str]:
     """The source lines of each function whose name matches, the heaviest first, with their values."""
     names, name_of = stacks.names.names.distinct()
     matching: dict[str, int] = {}
-    rows = np.array(
-        [matching.setdefault(name, len(matching)) if pattern.search(name) else NONE for name in names], np.int32
-    )
+    rows = np.array([matching.setdefault(name, len(matching)) if matches(name) else NONE for name in names], np.int32)
     found = [*line_totals(stacks, rows[name_of][stacks.frames]).by_file()]
     if not found:
         return

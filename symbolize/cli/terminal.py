@@ -122,12 +122,12 @@ def run_list(arguments: Sequence[str]) -> int:
     """Print the lines of the functions that match, the heaviest function first. The exit code."""
     options = list_parser().parse_args(arguments)
     sources = sources_of(options)
-    pattern = compiled("REGEX", options.regex)
+    matches = compiled("REGEX", options.regex)
     with symbolizer_of(options) as symbolizer:
         shown = the_profile(options, options.profiles, symbolizer)
     from symbolize.analysis.text import list_lines
 
-    if not print_lines(list_lines(stacks_to_show(options, shown.profile).only_default(), pattern, sources, width())):
+    if not print_lines(list_lines(stacks_to_show(options, shown.profile).only_default(), matches, sources, width())):
         raise InputError(shown.title, f"has no function with source lines that matches {options.regex!r}")
     if not (options.source or options.path_map):
         note(options, "the source files themselves are looked for in the folders of --source")

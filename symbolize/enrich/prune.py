@@ -1,7 +1,6 @@
 """Removes frames below certain functions, such as those of an allocator, as pprof does (R347, pruned frames)."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -9,22 +8,11 @@ import numpy as np
 
 from symbolize.core.arrays import NONE, Bool, Int64, offsets_of, ranges
 from symbolize.core.errors import UsageError
-from symbolize.core.expressions import compiled
+from symbolize.core.expressions import Matches, compiled
 from symbolize.profile import Profile
 
 NO_ARGUMENTS: Final = re.compile(r"\(anonymous namespace\)|operator\(\)|(\()")
 """Parentheses in names, of which only the last kind begins a list of arguments."""
-CLASSES: Final = {
-    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "blank": r"\t ", "cntrl": r"\x00-\x1f\x7f", "digit": "0-9",
-    "graph": "!-~", "lower": "a-z", "print": " -~", "punct": r"!-/:-@\[-`{-~", "space": r"\t\n\v\f\r ",
-    "upper": "A-Z", "word": "0-9A-Za-z_", "xdigit": "0-9A-Fa-f",
-}  # fmt: skip
-"""The classes of characters that RE2 knows by name, `[[:alpha:]]`, and Python does not."""
-NAMED_CLASS: Final = re.compile(r"\[:(\^?)(\w+):\]")
-ASCII: Final = 128
-"""Characters in ASCII, the only ones in these classes."""
-
-Matches = Callable[[str], bool]
 
 
 def prune(profile: Profile, drop: str = "", keep: str = "", *, own: bool = False) -> Profile:
@@ -35,32 +23,25 @@ def prune(profile: Profile, drop: str = "", keep: str = "", *, own: bool = False
     pruned away altogether. An expression of the profile that is invalid is a warning. Raises UsageError for an invalid
     one of the caller.
     """
-    tests: list[Matches] = []
+    hits = np.zeros(len(profile.functions), np.bool_)
     warnings = profile.warnings
+    kept = [compiled("keep", keep, whole=True)] if keep else []
     if drop:
-        tests.append(dropping(whole("drop", drop), whole("keep", keep) if keep else None))
+        hits |= functions_matching(profile, dropping(compiled("drop", drop, whole=True), *kept))
     if own and profile.drop_frames:
-        texts = [profile.strings.text(row) for row in (profile.drop_frames, profile.keep_frames)]
+        own_drop, own_keep = (profile.strings.text(row) for row in (profile.drop_frames, profile.keep_frames))
         try:
-            dropped, kept = (
-                whole(name, text) if text else None for name, text in zip(("drop", "keep"), texts, strict=True)
-            )
-            assert dropped is not None
-            spared = [each for each in (kept, whole("keep", keep) if keep else None) if each is not None]
-            tests.append(dropping(dropped, *spared))
+            spared = [compiled("keep", own_keep, whole=True), *kept] if own_keep else kept
+            hits |= functions_matching(profile, dropping(compiled("drop", own_drop, whole=True), *spared))
         except UsageError as error:
             warnings = [*warnings, f"nothing is dropped as the profile asks for: {error}"]
-    if not tests:
-        return replace(profile, warnings=warnings)
-    hits = functions_matching(profile, lambda name: any(test(name) for test in tests))
-    return replace(pruned(profile, hits), warnings=warnings)
+    return replace(pruned(profile, hits) if hits.any() else profile, warnings=warnings)
 
 
 def prune_from(profile: Profile, pattern: str) -> Profile:
     """A profile without the frames below the innermost one that matches, which stays; it is not changed. Raises
     UsageError for an invalid expression."""
-    search = compiled("prune_from", pattern).search
-    hits = functions_matching(profile, lambda name: search(name) is not None)
+    hits = functions_matching(profile, compiled("prune_from", pattern))
     locations, samples = profile.locations, profile.samples
     hit_lines = np.append(hits, False)[locations.lines.function]
     begin, end = locations.line_offsets[:-1], locations.line_offsets[1:]
@@ -76,9 +57,8 @@ def prune_from(profile: Profile, pattern: str) -> Profile:
 
 def check_expressions(drop: str, keep: str, prune_from: str) -> None:
     """Raise UsageError if an expression of the caller is invalid."""
-    whole("drop", drop)
-    whole("keep", keep)
-    compiled("prune_from", prune_from)
+    for name, pattern in (("drop", drop), ("keep", keep), ("prune_from", prune_from)):
+        compiled(name, pattern)
 
 
 def pruned(profile: Profile, hits: Bool) -> Profile:
@@ -131,12 +111,9 @@ def functions_matching(profile: Profile, matches: Matches) -> Bool:
     return found
 
 
-def dropping(drop: re.Pattern[str], *keep: re.Pattern[str] | None) -> Matches:
+def dropping(drop: Matches, *keep: Matches) -> Matches:
     """Whether a name matches `drop` and none of `keep`."""
-    return lambda name: (
-        drop.fullmatch(name) is not None
-        and not any(each is not None and each.fullmatch(name) is not None for each in keep)
-    )
+    return lambda name: drop(name) and not any(kept(name) for kept in keep)
 
 
 def without_arguments(name: str) -> str:
@@ -144,22 +121,3 @@ def without_arguments(name: str) -> str:
     name = name.removeprefix(".")
     first = next((match.start() for match in NO_ARGUMENTS.finditer(name) if match[1]), len(name))
     return name[:first]
-
-
-def whole(name: str, pattern: str) -> re.Pattern[str]:
-    """An expression of RE2 for whole names. Raises UsageError."""
-    return compiled(name, in_python(pattern), pattern)
-
-
-def in_python(pattern: str) -> str:
-    """An expression of RE2 as Python writes it: classes by name, and the end of the text."""
-    named = NAMED_CLASS.sub(lambda match: of_class(match[2], is_negated=bool(match[1])) or match[0], pattern)
-    return re.sub(r"(?<!\\)((?:\\\\)*)\\z", r"\1\\Z", named)
-
-
-def of_class(name: str, *, is_negated: bool) -> str:
-    """What is between the brackets of a class of characters that RE2 knows by name, or of all others."""
-    if not is_negated or name not in CLASSES:
-        return CLASSES.get(name, "")
-    others = re.compile(f"[^{CLASSES[name]}]")
-    return "".join(f"\\x{code:02x}" for code in range(ASCII) if others.match(chr(code))) + r"\x80-\U0010ffff"

@@ -182,6 +182,10 @@ def test_search(tab: Page, tmp_path: Path) -> None:
     tab.type("inflate(")
     tab.wait("document.querySelector('#matches').textContent === '0.0 % in 0 functions, as plain text'")
     tab.key("Escape")
+    tab.key("/")
+    tab.type("(a|aa)+$")
+    tab.wait("document.querySelector('#matches').textContent === '0.0 % in 0 functions, as plain text'")
+    tab.key("Escape")
 
 
 def test_case_counts_if_it_is_typed(tab: Page, tmp_path: Path) -> None:

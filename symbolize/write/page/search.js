@@ -1,10 +1,11 @@
 // Search by regular expression: which functions match, and what share of the total is in stacks with one of them.
 
-/** A matcher for what the reader typed: case counts if there is a capital in it; what is no regular expression is
- * searched as it is. */
+/** A matcher for what the reader typed, or a link says: case counts if there is a capital in it; what is no regular
+ * expression is searched as it is, and so is one that repeats a group, as it could take for ever. */
 function matcher(text) {
   const flags = /[A-Z]/.test(text.replace(/\\./g, "")) ? "" : "i";
   try {
+    if (/\)[*+{]/.test(text)) throw new SyntaxError("repeats a group");
     return { expression: new RegExp(text, flags), isLiteral: false };
   } catch {
     return { expression: new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), flags), isLiteral: true };
