@@ -6,6 +6,7 @@ from typing import Final
 
 from symbolize.analysis.frames import MAX_PATH
 from symbolize.core.errors import UsageError
+from symbolize.core.files import open_regular
 
 MAX_SOURCE: Final = 8 << 20
 """Bytes of a source file that is shown."""
@@ -44,7 +45,7 @@ class Sources:
         if path is None:
             return None
         try:
-            with open(path, "rb") as file:
+            with open(open_regular(path), "rb") as file:
                 data = file.read(MAX_SOURCE + 1)
         except OSError:
             return None

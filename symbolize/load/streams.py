@@ -42,10 +42,10 @@ def source_name(source: str | os.PathLike[str] | BinaryIO) -> str:
     return name if isinstance(name, str) else "<stream>"
 
 
-def chunks(source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[bytes]:
-    """The whole of the source in pieces."""
+def chunks(source: str | os.PathLike[str] | BinaryIO, name: str, *, is_named: bool = True) -> Iterator[bytes]:
+    """The whole of the source in pieces. Of files that nobody named only regular ones are read, as a FIFO blocks."""
     try:
-        with _opened(source, name) as file:
+        with _opened(source, name, is_named) as file:
             while chunk := file.read(CHUNK):
                 if isinstance(chunk, str):
                     raise InputError(name, "is open as text; a profile is binary")
@@ -58,10 +58,12 @@ def chunks(source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[byt
         raise InputError(name, f"cannot be read: {os_error_text(error)}") from error
 
 
-def _opened(source: str | os.PathLike[str] | BinaryIO, name: str) -> AbstractContextManager[BinaryIO]:
+def _opened(source: str | os.PathLike[str] | BinaryIO, name: str, is_named: bool) -> AbstractContextManager[BinaryIO]:
     """The source, open; closed at the end if it was opened here."""
     if not isinstance(source, str | os.PathLike):
         return nullcontext(source)
+    if not is_named:
+        return open(open_regular(source), "rb")
     if source == STANDARD_INPUT:
         if sys.stdin is None:
             raise InputError(name, "cannot be read: it is closed")

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, BinaryIO, Final
 
 from symbolize.core.errors import InputError, OutputError, UsageError
-from symbolize.core.files import CacheFolder, atomic_file, os_error_text, output_error, unfinished_path
+from symbolize.core.files import CacheFolder, atomic_file, open_regular, os_error_text, output_error, unfinished_path
 from symbolize.storage import urls
 from symbolize.storage.input_names import STATE_FOLDER
 from symbolize.storage.inputs import local_path
@@ -107,7 +107,7 @@ class LocalStorage(Storage):
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
         path = self.read_file(name)
         try:
-            return open(path, "rb")
+            return open(open_regular(path), "rb")
         except OSError as error:
             raise _input_error(path, error) from error
 

@@ -1,6 +1,8 @@
 """Recordings of perf against what `perf script` says of them (fixtures/record_perf_data.py)."""
 
 import gzip
+import os
+import shutil
 from collections import Counter
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -8,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import symbolize
+from symbolize.core.errors import InputError
 from symbolize.load.model import LoadOptions
 from symbolize.load.open import load_one
 from symbolize.profile import Profile
@@ -40,6 +43,16 @@ def test_samples_are_those_of_perf(name: str) -> None:
     assert counts
     assert samples_of_profile(profile) == (counts, periods)
     assert profile.warnings == []
+
+
+def test_a_fifo_in_the_folder_of_a_recording(tmp_path: Path) -> None:
+    """Only regular files beside `data` are read: nobody named the others, and a FIFO would block."""
+    folder = tmp_path / "threads.data"
+    shutil.copytree(FOLDER / "threads.data", folder)
+    (folder / "data.0").unlink()
+    os.mkfifo(folder / "data.0")
+    with pytest.raises(InputError, match=r"data\.0: cannot be read: is no regular file"):
+        load_one(folder, OPTIONS)
 
 
 @pytest.mark.parametrize("name", ["frames", "zstd", "events", "pipe", "ids", "threads"])

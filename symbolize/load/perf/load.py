@@ -77,7 +77,7 @@ def siblings(recording: Recording, path: str) -> list[Iterator[bytes]]:
     names = sorted(name for name in names_in(folder or ".") if SIBLING.fullmatch(name)) if path else []
     if not names:
         recording.facts.warnings.append("The recording is a folder, of which only one file was read.")
-    return [chunks(os.path.join(folder, name), name) for name in names]
+    return [chunks(os.path.join(folder, name), name, is_named=False) for name in names]
 
 
 def read_streams(recording: Recording, contents: Sequence[Iterable[bytes | memoryview]]) -> None:
