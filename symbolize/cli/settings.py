@@ -2,8 +2,8 @@
 
 The nearest `symbolize.toml`, from the current folder upwards, comes with a checkout or an archive as likely as from the
 user. So it may choose how profiles are symbolized and shown, and neither what is written where, nor what is asked over
-the network, nor which of the user's files get into a picture that is passed on. The file in the user's own
-configuration folder and the environment may do more.
+the network, nor which files and folders outside of its own are read. The file in the user's own configuration folder
+and the environment may do more.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ PATHS: Final = ("binaries", "cache", "path-map", "proguard-map", "source")
 """Those with paths, which are relative to the folder of the file."""
 PAIRS: Final = ("path-map", "proguard-map")
 """Those whose path may be behind a first `=`."""
-INSIDE: Final = ("path-map", "source")
-"""Those whose files become part of an output, so that a file found in a folder may name only what is in it."""
+INSIDE: Final = ("binaries", "path-map", "proguard-map", "source")
+"""Those whose files are searched, read, or become part of an output, so that a file found in a folder may name only
+what is in it."""
 WORDS: Final = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -188,7 +189,10 @@ def check_inside(name: str, setting: Setting) -> None:
         except ValueError as error:  # a NUL
             raise UsageError(f"{setting.origin}: {text} is no path") from error
         if os.path.commonpath([top, path]) != top:
-            raise UsageError(f"{setting.origin}: {text} leads out of {setting.folder}; name it on the command line")
+            raise UsageError(
+                f"{setting.origin}: {text} leads out of {setting.folder}; name it on the command line, or "
+                f"in ~/.config/symbolize/{NAME}"
+            )
 
 
 def from_environment(variables: Mapping[str, str]) -> dict[str, Setting]:

@@ -71,12 +71,16 @@ def test_precedence(
     assert given().demangle == "default"
 
 
-def test_a_list_is_replaced(project: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_list_is_replaced(
+    own: Callable[[str], Path], project: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """As every other value. Paths in a file are relative to its folder, those of the environment to the current one."""
-    project('binaries = ["build", "/usr/lib", "~/bin"]\nproguard-map = "com.app=map.txt"')
+    own('binaries = ["debug", "/usr/lib", "~/bin"]')
+    assert given().binaries == [f"{tmp_path}/home/.config/symbolize/debug", "/usr/lib", f"{tmp_path}/home/bin"]
+    project('binaries = ["build", "other"]\nproguard-map = "com.app=map.txt"')
     options = given()
     folder = str(tmp_path / "project")
-    assert options.binaries == [f"{folder}/build", "/usr/lib", f"{tmp_path}/home/bin"]
+    assert options.binaries == [f"{folder}/build", f"{folder}/other"]
     assert options.proguard_map == [f"com.app={folder}/map.txt"]
     monkeypatch.setenv("SYMBOLIZE_BINARIES", "a:b")
     assert given().binaries == ["a", "b"]
@@ -170,6 +174,16 @@ def test_the_file_of_the_user_may_do_more(own: Callable[[str], Path], tmp_path: 
 def shown() -> argparse.Namespace:
     """The options of `symbolize view`."""
     return parser_of("view").parse_args(["x.prof"])
+
+
+@pytest.mark.parametrize("path", ["/", "~/debug", "../other", "link"])
+@pytest.mark.parametrize("setting", ["binaries = '{}'", "binaries = ['build', '{}']", "proguard-map = 'com.app={}'"])
+def test_a_checkout_names_no_folders_outside(path: str, setting: str, project: Callable[[str], Path]) -> None:
+    """It cannot have the machine searched, or other files read."""
+    file = project(setting.format(path))
+    (file.parent / "link").symlink_to("/")
+    with pytest.raises(UsageError, match=rf"{file}: .* leads out of {file.parent}; name it on the command line, or in"):
+        given()
 
 
 @pytest.mark.parametrize("path", ["/etc", "../other", "link"])
