@@ -4,14 +4,27 @@ import gc
 import os
 import re
 import resource
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from symbolize.cli.commands import COMMANDS, run_of, tool_of
 from symbolize.cli.options import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, print_error
 from symbolize.core.errors import SymbolizeError, UsageError, closest
 from symbolize.core.files import names_in
+
+BY_SIGNAL = 128
+"""What shells add to the number of a signal for the exit code of a process that it ended."""
+
+
+class EndedBySignal(KeyboardInterrupt):
+    """A signal asks the command to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = signal.Signals(number)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,14 +39,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None and tool_of(sys.argv[0]):
         given = ["as", os.path.basename(sys.argv[0]), *given]
     try:
-        run, given = chosen(given)
-        return run(given)
+        with ending_in_order():
+            run, given = chosen(given)
+            return run(given)
     except UsageError as error:
         print_error(f"symbolize: {error}")
         return EXIT_USAGE
     except SymbolizeError as error:
         print_error(f"symbolize: {error}")
         return EXIT_FAILED
+    except EndedBySignal as end:
+        print_error(f"symbolize: ended by {end.number.name}")
+        return BY_SIGNAL + end.number
     except KeyboardInterrupt:
         print_error("symbolize: interrupted")
         return EXIT_INTERRUPTED
@@ -45,6 +62,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
             gc.unfreeze()  # what `cli.profiles` froze
         if collecting:
             gc.enable()
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP raise EndedBySignal in the block, so that no half-written file stays. A second signal ends
+    the process at once; one that is ignored, as by nohup, or handled already stays so."""
+    numbers: list[signal.Signals] = []
+    if threading.current_thread() is threading.main_thread():
+        numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) == signal.SIG_DFL]
+
+    def reset() -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+    def end(number: int, _: object) -> None:
+        reset()
+        raise EndedBySignal(number)
+
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        reset()
 
 
 def chosen(arguments: Sequence[str]) -> tuple[Callable[[Sequence[str]], int], Sequence[str]]:

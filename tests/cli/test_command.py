@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -385,6 +386,44 @@ def test_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert main(["x.pb"]) == 130
     assert os.listdir() == ["x.pb"]
     assert capsys.readouterr().err == "symbolize: interrupted\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("output", ["x.pb.gz", "x.svg", "x.folded"])
+def test_signals_leave_nothing(
+    output: str, number: signal.Signals, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """SIGTERM and SIGHUP, while an output is written, are as an interrupt; afterwards they do what they did."""
+    unfinished: list[str] = []
+
+    def replace(*_: Any) -> None:
+        unfinished.extend(name for name in os.listdir() if name.startswith("."))
+        os.kill(os.getpid(), number)
+
+    Path("x.pb").write_bytes(small())
+    monkeypatch.setattr("symbolize.core.files.os.replace", replace)
+    assert main(["x.pb", "-o", output]) == code
+    assert len(unfinished) == 1
+    assert os.listdir() == ["x.pb"]
+    assert capsys.readouterr().err == f"symbolize: ended by {number.name}\n"
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def test_signals_that_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGHUP stays ignored under nohup."""
+    move = os.replace
+
+    def replace(*paths: str) -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        move(*paths)
+
+    Path("x.pb").write_bytes(small())
+    monkeypatch.setattr("symbolize.core.files.os.replace", replace)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert main(["x.pb", "-q", "-o", "x.pb.gz"]) == 0
+    finally:
+        assert signal.signal(signal.SIGHUP, before) == signal.SIG_IGN
 
 
 @pytest.mark.process
