@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from symbolize.core.errors import printable
 ROWS_AT_ONCE = 1 << 12
 LARGEST = (1 << 63) - 1
 """Of whole numbers in Parquet; sums that are larger are floating-point numbers there."""
+
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+"""How texts begin that spreadsheets take for formulas, also in the wide letters that some of them read alike."""
 
 
 def columns(stacks: Stacks) -> dict[str, list[Any]]:
@@ -38,9 +41,14 @@ def whole(values: Any) -> list[int]:
     return [round(value) for value in values.tolist()]
 
 
+def no_formula(value: Any) -> Any:
+    """A value of a cell; a text that a spreadsheet would run begins with an apostrophe."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
 def csv_pieces(stacks: Stacks) -> Iterator[bytes]:
-    """The table as CSV with a heading (RFC 4180)."""
-    table = columns(stacks)
+    """The table as CSV with a heading (RFC 4180), whose texts are no formulas."""
+    table = {title: [*map(no_formula, values)] for title, values in columns(stacks).items()}
     rows = [tuple(table), *zip(*table.values(), strict=True)]
     for first in range(0, len(rows), ROWS_AT_ONCE):
         text = io.StringIO()

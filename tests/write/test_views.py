@@ -259,6 +259,21 @@ def test_large_values() -> None:
     assert parquet.read_table(io.BytesIO(written(made, "parquet"))).to_pylist()[0]["flat samples/count"] == 2.0**64
 
 
+@pytest.mark.parametrize("name", ["=cmd|'/c calc'!A1", "+1", "-[NSString length]", "@SUM(A1)", "＝1"])
+def test_no_cell_is_a_formula(name: str) -> None:
+    """A spreadsheet runs no name of a CSV, whatever column it is in; numbers stay numbers, and Parquet as it is."""
+    places = [Place(0x1000, 1, (Line(name, name, 1),))]
+    made = loader.load(memoryview(profile([Mapping(0x1000, 0x9000, 0, name)], [(places, [-1])])), "test")
+    heading, row = csv.reader(io.StringIO(written(made, "csv").decode(), newline=""))
+    assert row[0] == row[2] == f"'{name}"
+    assert not row[1].startswith(tuple("=+-@＝"))
+    assert {each for title, each in zip(heading, row, strict=True) if title not in ("function", "module", "file")} == {
+        "-1"
+    }
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert parquet.read_table(io.BytesIO(written(made, "parquet"))).to_pylist()[0]["function"] == name
+
+
 def test_sample_types_of_one_name() -> None:
     """Both are in the tables."""
     made = loader.load(memoryview(profile(MAPPINGS, [([MAIN], [1, 2])], types=[("a/b", "c"), ("a", "b/c")])), "test")
