@@ -1,10 +1,11 @@
 """The order of the stages: resolve, look up, enrich, report. The only module that knows it."""
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from symbolize.binaries import BinaryIndex, Servers
 from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.core.closing import Closeable
 from symbolize.core.cursor import uncompiled
-from symbolize.core.errors import ReadFailure, UsageError
+from symbolize.core.errors import A_PROFILE, ReadFailure, UsageError, check_type
 from symbolize.core.reasons import Reason
 from symbolize.enrich.frames import (
     LookupResult,
@@ -113,6 +114,11 @@ class Symbolizer(Closeable):
     ) -> None:
         if demangle not in MODES:
             raise UsageError(f"unknown demangling mode {demangle!r}; the modes are {', '.join(MODES)}")
+        check_type("sample_type", sample_type, "a name or number", str, int)
+        if edits is not None:
+            from symbolize.enrich.edits import Edits
+
+            check_type("edits", edits, "Edits", Edits)
         self._roots, cache, maps = as_roots(binaries), as_cache(cache), as_paths(proguard_maps, "proguard_maps")
         self._deobfuscator = deobfuscator(maps) if maps else None
         with ExitStack() as held:
@@ -131,9 +137,13 @@ class Symbolizer(Closeable):
         self._check_stacks = check_stacks
         self._reported: set[str] = set()
         self._is_closed = False
+        self._process = os.getpid()
+        self._has_servers = servers is not None
+        self._users: list[int] = []
 
     def symbolize(self, profile: Profile, progress: Progress | None = None) -> Result:
         """Look up every address of `profile`, which is not changed: the result has a profile of its own."""
+        check_type("profile", profile, A_PROFILE, Profile)
         profile = profile.copy()
         return self.finish(profile, self.match(profile), progress)
 
@@ -143,16 +153,39 @@ class Symbolizer(Closeable):
 
         Copies of stacks in `profile` are replaced by the callers that are found in them.
         """
+        check_type("profile", profile, A_PROFILE, Profile)
+        with self._in_use():
+            if self._sample_type:
+                choose_sample_type(profile, self._sample_type)
+            resolutions = self._resolver.resolve_all(profile)
+            if profile.stack_dumps is not None:
+                resolutions = self._unwind(profile, resolutions)
+            if self._check_stacks or self._tail_calls:
+                self._read_stacks(profile, resolutions)
+            return resolutions
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Raise UsageError if the symbolizer cannot be used, or is closed by another thread in the block, whatever was
+        raised for that."""
         if self._is_closed:
             raise UsageError("the Symbolizer is closed")
-        if self._sample_type:
-            choose_sample_type(profile, self._sample_type)
-        resolutions = self._resolver.resolve_all(profile)
-        if profile.stack_dumps is not None:
-            resolutions = self._unwind(profile, resolutions)
-        if self._check_stacks or self._tail_calls:
-            self._read_stacks(profile, resolutions)
-        return resolutions
+        process = os.getpid()
+        if process != self._process and (self._has_servers or any(user != process for user in self._users)):
+            raise UsageError(
+                "the Symbolizer was in use, or has connections to servers, when this process was forked: make another"
+            )
+        self._users.append(process)
+        try:
+            yield
+        except Exception as error:
+            if self._is_closed:
+                raise UsageError("the Symbolizer was closed while it was in use") from error
+            raise
+        finally:
+            self._users.remove(process)
+        if self._is_closed:
+            raise UsageError("the Symbolizer was closed while it was in use")
 
     def _read_stacks(self, profile: Profile, resolutions: Resolutions) -> None:
         """Check stacks against call sites, and put callers back that tail calls took off them."""
@@ -190,6 +223,10 @@ class Symbolizer(Closeable):
 
     def finish(self, profile: Profile, resolutions: Resolutions, progress: Progress | None = None) -> Result:
         """Look up what `match` resolved; the profile is changed and handed back in the result."""
+        with self._in_use():
+            return self._finish(profile, resolutions, progress)
+
+    def _finish(self, profile: Profile, resolutions: Resolutions, progress: Progress | None) -> Result:
         resolutions.write(profile)
         lookups, folded, calls = self._look_up_all(profile, resolutions, progress)
         had_names = named_locations(profile)
@@ -231,6 +268,7 @@ class Symbolizer(Closeable):
 
         Locations whose binary is there count as symbolized. `profile` is not changed.
         """
+        check_type("profile", profile, A_PROFILE, Profile)
         profile = profile.copy()
         resolutions = self.match(profile)
         for binary, answered in resolutions.by_binary():
@@ -264,6 +302,9 @@ class Symbolizer(Closeable):
         """Close all binaries; nothing can be symbolized any more."""
         self._is_closed = True
         self._held.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Symbolizer has files open, and cannot be pickled: make one in each process")
 
     def __repr__(self) -> str:
         return f"<Symbolizer: binaries {self._roots}, {self._resolver.open_count} open>"

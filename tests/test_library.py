@@ -4,8 +4,12 @@ import builtins
 import io
 import os
 import pickle
+import re
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -134,6 +138,74 @@ def test_wrong_types(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError) as raised:
         symbolize.Symbolizer(**arguments)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda result: symbolize.write(result, "x.pb.gz"), "profile: expected a Profile, such as `result.profile`, "),
+        (lambda result: result.write(3), "destination: expected a path or a binary file object, not int"),
+        (lambda result: result.write("x.svg", view={}), "view: expected a View, not dict"),
+        (
+            lambda result: symbolize.merge([result]),
+            "profiles: expected a Profile, such as `result.profile`, not Result",
+        ),
+        (lambda result: symbolize.merge(result.profile), "profiles: expected several Profiles, not Profile"),
+        (lambda _: symbolize.lookup(LIBRARY, "0x2000"), "vaddrs: expected whole numbers"),
+        (lambda _: symbolize.lookup(LIBRARY, ["0x2000"]), "vaddrs: expected whole numbers"),
+        (lambda _: symbolize.lookup(3, [0x2000]), "binary: expected a path or a build id, not int"),
+        (lambda _: symbolize.Edits(path_prefixes="a=b"), "path_prefixes: expected a list of pairs of folders, not str"),
+        (
+            lambda _: symbolize.Edits(path_prefixes=["ab"]),
+            "path_prefixes: expected pairs of folders in the list, not str",
+        ),
+        (
+            lambda _: symbolize.Edits(path_prefixes=[("a", 3)]),
+            "path_prefixes: expected two texts in a pair, not ('a', 3)",
+        ),
+        (lambda _: symbolize.Edits(trim_paths="/build"), "trim_paths: expected a list of folders, not str"),
+        (lambda _: symbolize.Edits(drop=re.compile("x")), "drop: expected text, not Pattern"),
+        (lambda _: symbolize.Filters(focus=3), "focus: expected text, not int"),
+        (lambda _: symbolize.View(filters="x"), "filters: expected Filters, not str"),
+        (lambda _: symbolize.View(base="a.prof"), "base: expected a Profile, such as `result.profile`, not str"),
+        (
+            lambda _: symbolize.Symbolizer().symbolize("a.prof"),
+            "profile: expected a Profile, such as `result.profile`, ",
+        ),
+        (lambda _: symbolize.Symbolizer(edits={"drop": "x"}), "edits: expected Edits, not dict"),
+        (
+            lambda _: symbolize.load(SPECTRA, sample_labels="pid"),
+            "sample_labels: expected a sequence of names, not str",
+        ),
+        (lambda _: symbolize.load_all(SPECTRA, choice="heap"), "choice: expected a Choice, not str"),
+        (lambda result: symbolize.write_module_symbols(result, "x"), "results: expected Results, not Result"),
+        (lambda result: symbolize.write_otlp([result], [], "x"), "profiles: expected LoadedProfiles, not Result"),
+    ],
+)
+def test_wrong_types_of_all(call: Any, message: str, result: symbolize.Result) -> None:
+    """A text where a list belongs, a result where its profile does: a TypeError that names the argument."""
+    with pytest.raises(TypeError) as raised:
+        call(result)
+    assert str(raised.value).startswith(message)
+
+
+def test_filters_are_checked_at_once() -> None:
+    """When they are made, not when a profile has been read and looked up."""
+    for name in ("focus", "ignore", "hide", "show", "tagfocus", "tagignore", "tagshow", "taghide"):
+        with pytest.raises(UsageError, match=rf"^{name}: '\(' is not a regular expression"):
+            symbolize.Filters(**{name: "("})
+
+
+def test_what_can_be_pickled(result: symbolize.Result) -> None:
+    """Data can. What has files open says what to do instead."""
+    again = pickle.loads(pickle.dumps(result))
+    assert encode(again.profile) == encode(result.profile)
+    for value, advice in (
+        (symbolize.Symbolizer(), "a Symbolizer has files open, and cannot be pickled: make one in each process"),
+        (symbolize.load_all(SPECTRA)[0], "and cannot be pickled: pickle its `profile`"),
+    ):
+        with pytest.raises(TypeError, match=advice):
+            pickle.dumps(value)
 
 
 def test_wrong_values() -> None:
@@ -429,3 +501,75 @@ def test_closed() -> None:
     symbolizer.close()
     with pytest.raises(UsageError, match="the Symbolizer is closed"):
         symbolizer.symbolize(symbolize.load(SPECTRA))
+
+
+def test_closed_while_in_use() -> None:
+    """As by another thread: whatever is read then raises the same error."""
+    profile = symbolize.load(SPECTRA)
+    symbolizer = symbolize.Symbolizer(BINARIES)
+    with pytest.raises(UsageError, match="the Symbolizer was closed while it was in use"):
+        symbolizer.symbolize(profile, lambda *_: symbolizer.close())
+    symbolizer = symbolize.Symbolizer(BINARIES)
+    symbolizer.symbolize(profile)
+    with pytest.raises(UsageError, match="the Symbolizer was closed while it was in use"):
+        symbolizer.symbolize(profile, lambda *_: symbolizer.close())
+
+
+def in_child(job: Callable[[], object]) -> bytes:
+    """What `job` gives in a forked process, as text, or the error that it raises; it may take some seconds."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(10)
+        try:
+            answer = str(job())
+        except Exception as error:
+            answer = str(error)
+        os.write(writing, answer.encode())
+        os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    return answer
+
+
+def test_a_fork_beside_a_thread_in_the_index() -> None:
+    """It waits for the thread, whose locks would stay locked in the child; there the folders are walked again."""
+    profile = symbolize.load(SPECTRA)
+    with symbolize.Symbolizer(BINARIES) as symbolizer, symbolize.Symbolizer(BINARIES) as other:
+        expected = symbolizer.symbolize(profile).report.leaf_percent
+        held, forked = threading.Event(), threading.Event()
+
+        def work() -> None:
+            with other.index._lock:
+                held.set()
+                forked.wait(0.2)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        held.wait()
+        assert in_child(lambda: other.symbolize(profile).report.leaf_percent) == str(expected).encode()
+        forked.set()
+        thread.join()
+        assert symbolizer.symbolize(profile).report.leaf_percent == expected
+
+
+@pytest.mark.parametrize("servers", [(), "http://127.0.0.1:1"])
+def test_a_fork_while_it_is_in_use(servers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a thread was doing is never done in the child, and connections cannot be shared: an error says so."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    profile = symbolize.load(SPECTRA)
+    with symbolize.Symbolizer(BINARIES, servers=servers or None) as symbolizer:
+        answers: list[bytes] = []
+
+        def fork(*_: object) -> None:
+            answers.append(in_child(lambda: symbolizer.symbolize(profile)))
+
+        if servers:
+            fork()
+        else:
+            symbolizer.symbolize(profile, fork)
+    assert set(answers) == {
+        b"the Symbolizer was in use, or has connections to servers, when this process was forked: make another"
+    }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from symbolize.core.arrays import Bool, marked, offsets_of
+from symbolize.core.errors import check_type
 from symbolize.core.expressions import compiled
 from symbolize.profile import Profile
 
@@ -23,6 +24,8 @@ class Filters:
     `key:value` of labels with texts, several with commas between them that all match some; or a range of numbers, such
     as `128kb:1mb`, `32kb`, `:64kb` and `4mb:`. Behind `key=` either counts for that label alone, and one of several
     expressions is enough. `tagshow` keeps the labels whose keys match, `taghide` drops them.
+
+    Raises TypeError for what is no text, UsageError for an invalid expression.
     """
 
     focus: str = ""
@@ -34,13 +37,24 @@ class Filters:
     tagshow: str = ""
     taghide: str = ""
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            text = getattr(self, field.name)
+            check_type(field.name, text, "text", str)
+            if field.name in ("tagfocus", "tagignore"):
+                from symbolize.analysis.label_filters import parsed_filter
+
+                parsed_filter(field.name, text)
+            else:
+                compiled(field.name, text)
+
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
 
 
 def selected(profile: Profile, filters: Filters) -> Profile:
     """What `filters` leave of a profile, which is not changed. Locations stay as they are, but for lines that are
-    hidden. Raises UsageError for an invalid expression."""
+    hidden. Raises UsageError for an expression that takes too many steps."""
     locations, samples = profile.locations, profile.samples
     offsets = locations.line_offsets
     sizes = np.diff(samples.location_offsets)

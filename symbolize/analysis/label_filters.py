@@ -69,16 +69,20 @@ def bound(text: str | None) -> Bound | None:
     return None if match is None else Bound(int(match[1]), unit_of(match[2]), match[2])
 
 
-def samples_with_label(profile: Profile, name: str, text: str) -> Bool:
-    """Which samples have the labels that the filter `name` asks for: bool[n]. Raises UsageError for an expression that
-    is none."""
+def parsed_filter(name: str, text: str) -> tuple[str, Range | list[Matches]]:
+    """The key that the filter `name` is for, empty for all, and the range or the expressions that it asks for. Raises
+    UsageError for an expression that is none."""
     key, equals, value = text.partition("=")
     key, value = (key, value) if equals else ("", text)
-    wanted = parsed_range(value)
-    if wanted is not None:
+    return key, parsed_range(value) or [compiled(name, each) for each in value.split(",")]
+
+
+def samples_with_label(profile: Profile, name: str, text: str) -> Bool:
+    """Which samples have the labels that the filter `name` asks for: bool[n]. Raises as `parsed_filter` does."""
+    key, wanted = parsed_filter(name, text)
+    if isinstance(wanted, Range):
         return of_samples(profile, numbers_within(profile, wanted, key))
-    expressions = [compiled(name, each) for each in value.split(",")]
-    found = [of_samples(profile, texts_matching(profile, matches, key)) for matches in expressions]
+    found = [of_samples(profile, texts_matching(profile, matches, key)) for matches in wanted]
     chosen: Bool = np.logical_or.reduce(found) if key else np.logical_and.reduce(found)
     return chosen
 

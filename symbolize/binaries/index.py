@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -29,6 +30,11 @@ MAX_FAILURES = 3
 
 FROM_FILES = "SELECT f.*, d.root, d.path, d.linked FROM file f JOIN folder d ON d.id = f.folder"
 IS_ELF = f"f.what = {store.ELF}"
+
+_indexes: "weakref.WeakSet[BinaryIndex]" = weakref.WeakSet()
+_inherited: list[sqlite3.Connection] = []
+_forking = threading.Lock()
+"""Held while the process forks, so that no index is made."""
 
 
 class BinaryIndex:
@@ -54,6 +60,8 @@ class BinaryIndex:
         self._problems = Problems()
         self._lock = threading.RLock()
         self._reset()
+        with _forking:
+            _indexes.add(self)
 
     @property
     def problems(self) -> list[str]:
@@ -87,6 +95,13 @@ class BinaryIndex:
         self.__init__(state["roots"], state["folder"])  # type: ignore[misc]
         self._depth, self._problems.unusable = state["_depth"], state["unusable"]
         self._walked = state["_walked"] and self.folder is not None
+
+    def begin_in_child(self) -> None:
+        """Go on in a process that was forked, with a database of its own: SQLite cannot share one that is open."""
+        if self._connection is not None:
+            _inherited.append(self._connection)  # closing it would do something to the parent's
+        self._connection = None
+        self._walked = self._walked and self.folder is not None
 
     def close(self) -> None:
         """Close the database; another question opens it again."""
@@ -349,6 +364,31 @@ class BinaryIndex:
             )
         self._connection, self._walked = None, False
         self._problems.restart(problem)
+
+
+def hold_all() -> None:
+    """Let no thread be in a database while the process forks: locks of the index and of SQLite would stay locked in the
+    child."""
+    _forking.acquire()
+    for index in _indexes:
+        index._lock.acquire()
+
+
+def release_all() -> None:
+    """Let all go on behind a fork."""
+    for index in _indexes:
+        index._lock.release()
+    _forking.release()
+
+
+def begin_in_child() -> None:
+    """Let all go on in the child."""
+    for index in _indexes:
+        index.begin_in_child()
+    release_all()
+
+
+os.register_at_fork(before=hold_all, after_in_parent=release_all, after_in_child=begin_in_child)
 
 
 def in_walk(path: bytes) -> tuple[bytes, ...]:

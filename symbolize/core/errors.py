@@ -32,6 +32,16 @@ def did_you_mean(word: str, known: Iterable[object]) -> str:
     return f"; did you mean {meant}?" if meant else ""
 
 
+def check_type(name: str, value: object, expected: str, *types: type) -> None:
+    """Raise TypeError, which names the argument, for a value that is of none of the types."""
+    if not isinstance(value, types):
+        raise TypeError(f"{name}: expected {expected}, not {type(value).__name__}")
+
+
+A_PROFILE = "a Profile, such as `result.profile`"
+"""What `check_type` expects in several places."""
+
+
 class SymbolizeError(Exception):
     """Root of the errors a person can act on; `str()` is one line."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from symbolize.core.errors import UsageError
+from symbolize.core.errors import UsageError, check_type
 from symbolize.profile import Profile
 
 
@@ -18,8 +18,8 @@ class Edits:
     pprof does; `drop` and `keep` are regular expressions for whole names of functions that do so too. `prune_from`
     drops all below the innermost frame that matches.
 
-    `synthesize` gives code without names a function `module+0xoffset`. Raises UsageError for `keep` alone, and for an
-    invalid expression.
+    `synthesize` gives code without names a function `module+0xoffset`. Raises TypeError for an argument of another
+    type, UsageError for `keep` alone, and for an invalid expression.
     """
 
     path_prefixes: Sequence[tuple[str, str]] = ()
@@ -31,6 +31,16 @@ class Edits:
     synthesize: bool = False
 
     def __post_init__(self) -> None:
+        check_type("path_prefixes", self.path_prefixes, "a list of pairs of folders", list, tuple)
+        check_type("trim_paths", self.trim_paths, "a list of folders", list, tuple)
+        for pair in self.path_prefixes:
+            check_type("path_prefixes", pair, "pairs of folders in the list", list, tuple)
+            if [type(folder) for folder in pair] != [str, str]:
+                raise TypeError(f"path_prefixes: expected two texts in a pair, not {pair!r}")
+        for folder in self.trim_paths:
+            check_type("trim_paths", folder, "folders in the list", str)
+        for name in ("drop", "keep", "prune_from"):
+            check_type(name, getattr(self, name), "text", str)
         if self.keep and not (self.prune or self.drop):
             raise UsageError("keep has an effect only with drop or prune")
         if self.drop or self.keep or self.prune_from:

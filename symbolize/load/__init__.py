@@ -62,9 +62,11 @@ def load_all(
     `choice` says which profiles of a trace are wanted; the other options are those of `load`. Profiles are made when
     they are asked for. Raises InputError.
     """
-    from symbolize.load.model import ALL, LoadOptions
+    from symbolize.core.errors import check_type
+    from symbolize.load.model import ALL, Choice, LoadOptions
     from symbolize.load.open import load_all
 
+    check_type("choice", choice, "a Choice", Choice, type(None))
     options = LoadOptions(
         choice=choice or ALL,
         keep_trampolines=keep_trampolines,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
     from symbolize.load.otlp.containers import Container
@@ -62,6 +62,10 @@ class LoadOptions:
     sample_labels: Sequence[str] | None = None
     timestamps: bool = False
 
+    def __post_init__(self) -> None:
+        if isinstance(self.sample_labels, str):
+            raise TypeError("sample_labels: expected a sequence of names, not str")
+
 
 DEFAULTS: Final = LoadOptions()
 
@@ -87,6 +91,9 @@ class LoadedProfile:
     process: str = ""
     is_merged: bool = False
     container: "Container | None" = None
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a LoadedProfile reads its input when it is asked, and cannot be pickled: pickle its `profile`")
 
     @property
     def profile(self) -> "Profile":

@@ -20,7 +20,7 @@ from symbolize.core.arrays import (
     taken,
     views,
 )
-from symbolize.core.errors import UsageError
+from symbolize.core.errors import A_PROFILE, UsageError, check_type
 from symbolize.core.grouping import first_of_numbers, number_lists
 from symbolize.profile.assignment import assign_mappings, owners
 from symbolize.profile.combine import TOO_LARGE, combine, number_fields, number_rows
@@ -59,8 +59,10 @@ NO_FILE: Final = re.compile(rb"//.*|/(dev/|memfd:|anon_hugepage|SYSV).*|.*/perf-
 
 def merged(profiles: Iterable[Profile], *, side_by_side: bool = False) -> Profile:
     """One profile of all `profiles`, which are taken one at a time and not changed; see `symbolize.merge`."""
+    check_type("profiles", profiles, "several Profiles", Iterable)
     merger = Merger(side_by_side=side_by_side)
     for profile in profiles:
+        check_type("profiles", profile, A_PROFILE, Profile)
         merger.add(profile)
     return merger.result()
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from symbolize.binaries import Servers
-from symbolize.core.errors import UsageError
+from symbolize.core.errors import UsageError, check_type
 from symbolize.core.files import no_such
 from symbolize.symbols import TableCache
 
@@ -23,8 +23,7 @@ def as_paths(value: Paths, name: str) -> list[str]:
         raise TypeError(f"{name}: expected a path or a sequence of paths, not {type(value).__name__}")
     paths = list(value)
     for path in paths:
-        if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"{name}: expected paths in the sequence, not {type(path).__name__}")
+        check_type(name, path, "paths in the sequence", str, os.PathLike)
     return [os.fspath(path) for path in paths]
 
 
@@ -43,8 +42,8 @@ def as_cache(value: TableCache | Path | None) -> TableCache | None:
         from symbolize.storage.shared_cache import open_tables
 
         return open_tables(os.fspath(value))
-    if value is not None and not isinstance(value, TableCache):
-        raise TypeError(f"cache: expected a folder, a URL or a TableCache, not {type(value).__name__}")
+    if value is not None:
+        check_type("cache", value, "a folder, a URL or a TableCache", TableCache)
     return value
 
 
@@ -58,8 +57,7 @@ def as_servers(value: Servers | Urls | None, held: ExitStack) -> Servers | None:
         raise TypeError(f"servers: expected a URL, a sequence of URLs or a client, not {type(value).__name__}")
     urls = [value] if isinstance(value, str) else list(value)
     for url in urls:
-        if not isinstance(url, str):
-            raise TypeError(f"servers: expected URLs in the sequence, not {type(url).__name__}")
+        check_type("servers", url, "URLs in the sequence", str)
     if not urls:
         return None
     from symbolize.binaries.debuginfod import Debuginfod

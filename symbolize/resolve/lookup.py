@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from numpy.typing import ArrayLike
 
 from symbolize.binaries import BinaryIndex, Servers
+from symbolize.core.errors import check_type
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_roots, as_servers
 from symbolize.resolve.module import open_module
 from symbolize.symbols import Frames, TableCache, frames_at
@@ -27,6 +28,7 @@ def lookup(
     are. Raises InputError if there is no such binary or it cannot be read, TypeError and ValueError for wrong
     arguments.
     """
+    check_type("binary", binary, "a path or a build id", str, os.PathLike)
     with ExitStack() as held:
         base = as_cache(cache)
         index = BinaryIndex(as_roots(binaries), base.base if base is not None else None, as_servers(servers, held))

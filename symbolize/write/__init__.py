@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from symbolize.core.arrays import Bool
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["encode", "write", "write_module_symbols", "write_otlp"]
 
 
+@runtime_checkable
 class Resolved(Protocol):
     """What a `Symbolizer` gives: a profile, and which of its locations got the lines of a lookup."""
 
@@ -23,6 +24,7 @@ class Resolved(Protocol):
     def resolved(self) -> "Bool": ...
 
 
+@runtime_checkable
 class Loaded(Protocol):
     """What `load_all` gives: one of the profiles of an input, with the messages of that input."""
 
@@ -53,9 +55,13 @@ def write(
     path whole or not at all; equal profiles give equal bytes. Raises OutputError, and UsageError for another ending,
     for a terminal that would get a binary file, and for the file that the profile was read from.
     """
+    from symbolize.core.errors import A_PROFILE, check_type
+    from symbolize.profile import Profile
     from symbolize.write.files import check_inputs, write_pieces
     from symbolize.write.outputs import OTLP, PPROF, View, output_of, view_pieces, written
 
+    check_type("profile", profile, A_PROFILE, Profile)
+    check_type("view", view, "a View", View, type(None))
     path = os.fspath(destination) if isinstance(destination, str | os.PathLike) else ""
     if path:
         check_inputs([*filter(None, [profile.source]), *profile.inputs], [path])
@@ -81,10 +87,13 @@ def write_module_symbols(results: Iterable[Resolved], destination: str | os.Path
     `results` are those of a `Symbolizer`, of which only one is needed at a time. The destination is as that of `write`.
     Raises UsageError for a profile of another format, OutputError.
     """
+    from symbolize.core.errors import check_type
     from symbolize.write.module_symbols import ModuleSymbols
 
+    check_type("results", results, "Results", Iterable)
     symbols = ModuleSymbols()
     for result in results:
+        check_type("results", result, "Results", Resolved)
         symbols.add(result.profile, result.resolved)
     symbols.write(destination)
     return symbols.addresses
@@ -99,14 +108,19 @@ def write_otlp(
     `results` are those of a `Symbolizer`, of which only one is needed at a time. The destination is as that of `write`.
     Raises UsageError for profiles of another format, OutputError.
     """
-    from symbolize.core.errors import UsageError
+    from symbolize.core.errors import UsageError, check_type
     from symbolize.write.otlp_lines import OtlpLines
 
+    check_type("profiles", profiles, "a sequence of LoadedProfiles", Sequence)
+    for loaded in profiles:
+        check_type("profiles", loaded, "LoadedProfiles", Loaded)
+    check_type("results", results, "Results", Iterable)
     container = profiles[0].container if profiles else None
     if container is None:
         raise UsageError("an OTLP message can only be written for the profiles of one")
     lines = OtlpLines(container)
     for result in results:
+        check_type("results", result, "Results", Resolved)
         lines.add(result.profile, result.resolved)
     lines.write(destination)
     return lines.addresses

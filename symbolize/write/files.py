@@ -75,6 +75,8 @@ def write_pieces(
     if is_binary and isinstance(destination, str | os.PathLike):
         check_terminal(os.fspath(destination))
     if not isinstance(destination, str | os.PathLike):
+        if not hasattr(destination, "write"):
+            raise TypeError(f"destination: expected a path or a binary file object, not {type(destination).__name__}")
         name = getattr(destination, "name", None)
         _write_to(pieces, destination, name if isinstance(name, str) else "<stream>")
     elif destination == STANDARD_OUTPUT:

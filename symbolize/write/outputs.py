@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from symbolize.core.errors import UsageError
+from symbolize.core.errors import A_PROFILE, UsageError, check_type
 
 if TYPE_CHECKING:
     from symbolize.analysis import Filters, Sources
@@ -56,6 +56,17 @@ class View:
     base: "Profile | None" = None
     base_title: str = ""
     sources: "Sources | None" = None
+
+    def __post_init__(self) -> None:
+        for name in ("title", "sample_type", "base_title"):
+            check_type(name, getattr(self, name), "text", str)
+        if self.filters is not None or self.base is not None or self.sources is not None:
+            from symbolize.analysis import Filters, Sources
+            from symbolize.profile import Profile
+
+            check_type("filters", self.filters, "Filters", Filters, type(None))
+            check_type("base", self.base, A_PROFILE, Profile, type(None))
+            check_type("sources", self.sources, "Sources", Sources, type(None))
 
 
 def output_of(path: str, emit: str | None, default: str) -> Output:
