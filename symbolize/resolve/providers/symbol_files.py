@@ -168,21 +168,21 @@ def load_base(mapping: MappingRecord, others: Sequence[MappingRecord], listing: 
     """
     if mapping.file_offset == 0:
         return mapping.start
-    same = [
-        other.start
-        for other in others
-        if (other.filename, other.build_id) == (mapping.filename, mapping.build_id)
-        and other.file_offset == 0
-        and other.start < mapping.start
-    ]
-    if same:
-        return max(same)
     covered = np.flatnonzero(listing.node >= 0)
     if not len(covered):
         return None
     low = int(listing.start[covered[0]]) - origin
     last = int(covered[-1])
     high = int(listing.start[last + 1]) - origin if last + 1 < len(listing.start) else low
+    same = [
+        other.start
+        for other in others
+        if (other.filename, other.build_id) == (mapping.filename, mapping.build_id)
+        and other.file_offset == 0
+        and 0 < mapping.start - other.start < high  # what is farther away is of another process
+    ]
+    if same:
+        return max(same)
     length = page_ceil(mapping.limit - mapping.start)
     for distance in (mapping.file_offset, page_floor(low)):
         if distance <= low and high <= distance + length and distance <= mapping.start:
