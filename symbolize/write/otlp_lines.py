@@ -6,7 +6,7 @@ from typing import BinaryIO, Protocol
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, Bool, distinct, distinct_inverse, offsets_of, ranges
+from symbolize.core.arrays import NONE, Bool, distinct, distinct_inverse, first_of_runs, offsets_of, ranges
 from symbolize.core.errors import UsageError
 from symbolize.profile.model import Profile
 from symbolize.write.files import write_pieces
@@ -45,15 +45,18 @@ class OtlpLines:
         return len(self._modules)
 
     def add(self, profile: Profile, resolved: Bool) -> None:
-        """Take the lines of the locations `resolved` (bool[n]), which a lookup found. What was taken before stays.
+        """Take the lines of the locations `resolved` (bool[n]), which a lookup found. What was taken before stays, and
+        of a location that was split by its callers the part that shows what the others share.
 
         Raises UsageError if the profile is not of an OTLP message.
         """
         locations, lines = profile.locations, profile.locations.lines
         if len(locations.source_row) != len(locations):
             raise UsageError("lines for an OTLP message can only be those of its profiles")
-        rows = np.flatnonzero(resolved & locations.has_lines())
+        rows = np.flatnonzero(resolved & locations.has_lines() & (locations.source_row != NONE))
         rows = rows[self._is_open[locations.source_row[rows]]]
+        rows = rows[np.argsort(locations.source_row[rows], kind="stable")]
+        rows = rows[first_of_runs(locations.source_row[rows])]
         self._is_open[locations.source_row[rows]] = False
         for mapping in distinct(locations.mapping[rows][locations.mapping[rows] != NONE]).tolist():
             pair = profile.mappings.filename[mapping], profile.mappings.build_id[mapping]

@@ -12,6 +12,7 @@ from symbolize import Symbolizer, UsageError, load, load_all, lookup, write_otlp
 from symbolize.cli import main
 from symbolize.core.protobuf import field
 from symbolize.elf import ElfImage, read_symbols
+from symbolize.profile.model import Locations
 from symbolize.write.otlp_lines import OtlpLines
 from tests.support import profcheck
 from tests.support.fixture_files import BINARIES, llvm_frames
@@ -232,6 +233,24 @@ def test_shared_code(monkeypatch: pytest.MonkeyPatch) -> None:
         values = [tables.attribute_table[index] for index in location.attribute_indices]
         keys = [tables.string_table[each.key_strindex] for each in values]
         assert keys == ["profile.frame.type", "pprof.location.is_folded"]
+
+
+def test_code_split_by_its_callers() -> None:
+    """R326: a location whose callers called different functions gets the lines of the first, and no location twice."""
+    data = agent().encode()
+    loaded = load_all(io.BytesIO(data))
+    assert loaded[0].container is not None
+    with Symbolizer(str(BINARIES / "gcc-pie")) as symbolizer:
+        result = symbolizer.symbolize(loaded[0].profile)
+    expected, lines = OtlpLines(loaded[0].container), OtlpLines(loaded[0].container)
+    expected.add(result.profile, result.resolved)
+    locations = result.profile.locations
+    inserted = locations.take(np.array([0]))
+    inserted.source_row = np.array([-1])
+    result.profile.locations = Locations.joined([locations, locations.take(np.array([3, 2])), inserted])
+    lines.add(result.profile, np.append(result.resolved, [True] * 3))
+    assert b"".join(lines.pieces()) == b"".join(expected.pieces())
+    assert lines.addresses == expected.addresses
 
 
 class TestKernel:
