@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
+    from symbolize.load.otlp.build import Group
     from symbolize.load.otlp.containers import Container
     from symbolize.load.simpleperf import OffCpuMode
     from symbolize.profile.model import Profile
@@ -77,7 +78,8 @@ class LoadedProfile:
     `name` is a file name without ending. `source`, the path of the input (empty if it has none), and `format`, what it
     was recognized as, are set by the front end. Of a profile in a trace, `kind` is "heap", "cpu" or "chromium",
     `detail` the heap and which dump of it; `pid` and `process` (its name) are None and empty where unknown or where
-    `is_merged` says that the profile is of all processes.
+    `is_merged` says that the profile is of all processes. One of an OTLP input has its `container`, and is the profile
+    of a `group` there.
     """
 
     name: str
@@ -91,6 +93,7 @@ class LoadedProfile:
     process: str = ""
     is_merged: bool = False
     container: "Container | None" = None
+    group: "Group | None" = None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a LoadedProfile reads its input when it is asked, and cannot be pickled: pickle its `profile`")

@@ -76,7 +76,7 @@ class Profiles:
         return written.getvalue()
 
     def _write_otlp(self, symbolizer: Symbolizer, loaded: list[LoadedProfile], written: BytesIO) -> None:
-        write_otlp(loaded, (symbolizer.symbolize(each.profile) for each in loaded), written)
+        write_otlp(loaded, symbolizer, written)
 
     def _symbolizer(self, mode: Mode) -> Symbolizer:
         """The symbolizer of a mode, anew if it has become old or has too much open."""

@@ -25,6 +25,13 @@ class Resolved(Protocol):
 
 
 @runtime_checkable
+class Symbolizes(Protocol):
+    """What a `Symbolizer` does."""
+
+    def symbolize(self, profile: "Profile", /) -> Resolved: ...
+
+
+@runtime_checkable
 class Loaded(Protocol):
     """What `load_all` gives: one of the profiles of an input, with the messages of that input."""
 
@@ -100,13 +107,13 @@ def write_module_symbols(results: Iterable[Resolved], destination: str | os.Path
 
 
 def write_otlp(
-    profiles: Sequence[Loaded], results: Iterable[Resolved], destination: str | os.PathLike[str] | BinaryIO
+    profiles: Sequence[Loaded], symbolizer: Symbolizes, destination: str | os.PathLike[str] | BinaryIO
 ) -> int:
-    """Write the messages that all `profiles` of an OTLP input are of as they came, with the lines that were found; how
-    many addresses got lines.
+    """Write the messages that all `profiles` of an OTLP input are of as they came, with the lines that `symbolizer`, a
+    `Symbolizer`, finds; how many addresses got lines.
 
-    `results` are those of a `Symbolizer`, of which only one is needed at a time. The destination is as that of `write`.
-    Raises UsageError for profiles of another format, OutputError.
+    What processes share is looked up once. The destination is as that of `write`. Raises UsageError for profiles of
+    another format, OutputError, and what the symbolizer does.
     """
     from symbolize.core.errors import UsageError, check_type
     from symbolize.write.otlp_lines import OtlpLines
@@ -114,13 +121,13 @@ def write_otlp(
     check_type("profiles", profiles, "a sequence of LoadedProfiles", Sequence)
     for loaded in profiles:
         check_type("profiles", loaded, "LoadedProfiles", Loaded)
-    check_type("results", results, "Results", Iterable)
+    check_type("symbolizer", symbolizer, "a Symbolizer", Symbolizes)
     container = profiles[0].container if profiles else None
     if container is None:
         raise UsageError("an OTLP message can only be written for the profiles of one")
     lines = OtlpLines(container)
-    for result in results:
-        check_type("results", result, "Results", Resolved)
+    for profile in container.stacks(profiles):
+        result = symbolizer.symbolize(profile)
         lines.add(result.profile, result.resolved)
     lines.write(destination)
     return lines.addresses

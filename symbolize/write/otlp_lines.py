@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -21,6 +21,8 @@ class Container(Protocol):
     def messages(self) -> Sequence[memoryview]: ...
 
     def framed(self, messages: Iterable[bytes]) -> Iterator[bytes]: ...
+
+    def stacks(self, profiles: Sequence[Any]) -> Iterator[Profile]: ...
 
 
 class OtlpLines:

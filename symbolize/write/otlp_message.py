@@ -110,7 +110,11 @@ class Message:
     def _location_edits(self, found: Found, functions: Sequence[Function], tables: "Additions") -> Iterator[Edit]:
         """The locations with their lines behind what they had. `is_folded` becomes that of the lookup."""
         used, which = distinct_inverse(found.function)
-        numbers = np.array([tables.function(functions[each]) for each in used.tolist()], np.int64)
+        first = np.empty(len(used), np.int64)
+        first[which[::-1]] = np.arange(len(which))[::-1]
+        numbers = np.empty(len(used), np.int64)
+        for each in np.argsort(first).tolist():  # as the locations have them, whatever was looked up first
+            numbers[each] = tables.function(functions[used[each]])
         columns = (
             Number(tags.LINE_FUNCTION_INDEX, numbers[which]),
             Number(tags.LINE_LINE, found.line),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symbolize import Symbolizer, UsageError, load, load_all, lookup, write_otlp
+from symbolize import Profile, Result, Symbolizer, UsageError, load, load_all, lookup, write_otlp
 from symbolize.cli import main
 from symbolize.core.protobuf import field
 from symbolize.elf import ElfImage, read_symbols
@@ -253,6 +253,60 @@ def test_code_split_by_its_callers() -> None:
     assert lines.addresses == expected.addresses
 
 
+class TestProcesses:
+    """R326: the locations of all processes of a message are looked up once."""
+
+    def test_shared_code(self) -> None:
+        """Many processes need one lookup; the message is that of a lookup for each. A chosen one alone gets lines."""
+        maker = agent()
+        for _ in range(3):
+            maker.message.resource_profiles.add().CopyFrom(maker.message.resource_profiles[0])
+        maker.message.resource_profiles[4].scope_profiles[0].profiles[0].samples[0].stack_index = 99
+        profile = maker.profile(maker.resource(process_pid=9), COUNT)
+        profile.samples.add(stack_index=maker.stack(1), values=[1])
+        data = maker.encode()
+        profiles, out, some = load_all(io.BytesIO(data)), io.BytesIO(), io.BytesIO()
+        with Counting(str(BINARIES / "gcc-pie")) as symbolizer:
+            write_otlp(profiles, symbolizer, out)
+            assert symbolizer.seen == [14]
+            assert out.getvalue() == symbolized(data, BINARIES / "gcc-pie")
+            assert write_otlp(profiles[-1:], symbolizer, some) == 1
+
+    def test_what_only_the_process_tells(self) -> None:
+        """Code in no mapping, or in one without a build id, is that of its own process; so is the kernel."""
+        maker = Maker()
+        with ElfImage.open(str(LEDGER)) as image:
+            (segment,) = [each for each in image.segments if each.executable]
+            known = {GNU: image.build_id}
+        start, offset = 0x7F0000000000, segment.file_offset & ~0xFFF
+        base = start - (segment.vaddr & ~0xFFF)
+        mapping = maker.mapping("ledger", start, start + 0x100000, offset, **known)
+        shared = [maker.frame("native", mapping, base + vaddr) for vaddr in addresses(LEDGER)]
+        alone = maker.frame("native", 0, base + addresses(LEDGER)[0] + 1)
+        named = maker.frame("kernel", 0, base + addresses(LEDGER)[1] + 1, [("entry", "", 0)])
+        for rows in (shared, [alone], [named, *shared], shared):
+            profile = maker.profile(maker.resource(), COUNT)
+            profile.samples.add(stack_index=maker.stack(*rows), values=[1])
+        data, out = maker.encode(), io.BytesIO()
+        with Counting(str(BINARIES / "gcc-pie")) as symbolizer:
+            write_otlp(load_all(io.BytesIO(data)), symbolizer, out)
+            assert symbolizer.seen == [len(shared) + 1, 1]
+        message = parse(out.getvalue())
+        check_rest(data, out.getvalue())
+        assert all(frames_of(message, row) for row in shared)
+        assert not frames_of(message, alone)
+        assert out.getvalue() == symbolized(data, BINARIES / "gcc-pie")
+
+
+class Counting(Symbolizer):
+    """Notes how many locations each profile has that it is asked for."""
+
+    def symbolize(self, profile: Profile, progress: Any = None) -> Result:
+        """The result of the other."""
+        self.seen = [*getattr(self, "seen", []), len(profile.locations)]
+        return super().symbolize(profile, progress)
+
+
 class TestKernel:
     """R322: frames of the kernel and of its modules."""
 
@@ -342,9 +396,9 @@ def test_library(tmp_path: Path) -> None:
     data = agent().encode()
     profiles = load_all(io.BytesIO(data))
     with Symbolizer(str(BINARIES / "gcc-pie")) as symbolizer:
-        count = write_otlp(profiles, (symbolizer.symbolize(each.profile) for each in profiles), tmp_path / "x")
+        count = write_otlp(profiles, symbolizer, tmp_path / "x")
     assert count == len(addresses(LEDGER))
     assert (tmp_path / "x").read_bytes() == symbolized(data, BINARIES / "gcc-pie")
     others = load_all(BINARIES.parent / "profiles" / "perf" / "spectra-gcc-pie.pb.gz")
     with pytest.raises(UsageError, match="only be written for the profiles of one"):
-        write_otlp(others, [], tmp_path / "y")
+        write_otlp(others, Symbolizer(), tmp_path / "y")

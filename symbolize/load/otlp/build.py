@@ -86,7 +86,7 @@ def build(group: Group, has_events: bool, resource_labels: Sequence[str] = ()) -
     if not good.all():
         profile.warnings.append(f"{int((~good).sum())} samples were left out because their stack is not in the message")
         rows, values, times, is_event = rows[good], values[good], times[good], is_event[good]
-    used, location_offsets, locations = _stacks(message, stacks[good].astype(np.int64))
+    used, location_offsets, locations = locations_of(message, stacks[good].astype(np.int64))
     frames = frames_of(dictionary, strings, used, group.is_only)
     profile.locations, profile.mappings, profile.functions, profile.address_kinds = frames
     profile.locations.source_row = used + message.first_location
@@ -166,7 +166,7 @@ def is_counted(group: Group) -> bool:
     )
 
 
-def _stacks(message: Message, stacks: Int64) -> tuple[Int64, Int64, Int32]:
+def locations_of(message: Message, stacks: Int64) -> tuple[Int64, Int64, Int32]:
     """The locations that stacks use, and the stack of each sample as offsets and numbers of those locations."""
     used, which = distinct_inverse(stacks)
     offsets, items = message.dictionary.stacks.list(tags.STACK_LOCATION_INDICES)

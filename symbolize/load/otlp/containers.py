@@ -4,12 +4,16 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from symbolize.core.cursor import varint_at
 from symbolize.core.errors import InputError
 from symbolize.core.protobuf import varint
 from symbolize.load.otlp.shape import JSON, is_message
+
+if TYPE_CHECKING:
+    from symbolize.load.model import LoadedProfile
+    from symbolize.profile.model import Profile
 
 MAGIC: Final = b"OTLP"
 HEADER: Final = struct.Struct("<4sI")
@@ -54,6 +58,13 @@ class Container:
     messages: Sequence[memoryview]
     version: int = 0
     is_cut: bool = False
+
+    def stacks(self, profiles: Sequence["LoadedProfile"]) -> Iterator["Profile"]:
+        """The profiles that have to be symbolized for the lines of some profiles of the input: all their locations,
+        most of them once."""
+        from symbolize.load.otlp.stacks import profiles_of_stacks
+
+        return profiles_of_stacks(profiles)
 
     def framed(self, messages: Iterable[bytes]) -> Iterator[bytes]:
         """Other messages in the same container. That of JSON is none for one message, and lengths for several."""

@@ -1,5 +1,6 @@
 """The locations that a profile uses, with their mappings and functions."""
 
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -115,6 +116,21 @@ def _location_attributes(dictionary: Dictionary, used: Int64) -> tuple[list[byte
     yes = [row for row in dictionary.called(IS_FOLDED).tolist() if dictionary.values[row] is True]
     folded[owner[is_among(attributes, np.array(yes, np.uint64))]] = True
     return list(numbers), kind, folded
+
+
+def process_frames(dictionary: Dictionary) -> Bool:
+    """Which locations of the dictionary only their process, or its kernel, tells what they are: code in no mapping that
+    a build id identifies. What no binary names is none of them."""
+    names, kind, _ = _location_attributes(dictionary, np.arange(len(dictionary.locations)))
+    offsets, items = dictionary.mappings.list(tags.MAPPING_ATTRIBUTE_INDICES)
+    has_id = np.array(
+        [bool(build_id(dictionary.attributes_of(items[begin:end]))) for begin, end in pairwise(offsets.tolist())]
+        or [False]
+    )
+    is_identified = has_id[np.maximum(dictionary.location_mappings, 0)] & (kind != _code(names, KERNEL))
+    has_address = dictionary.locations.number(tags.LOCATION_ADDRESS) != 0
+    result: Bool = _is_native(names)[kind] & has_address & ~is_identified
+    return result
 
 
 def _is_native(names: list[bytes]) -> Bool:

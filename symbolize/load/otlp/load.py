@@ -121,6 +121,7 @@ def _loaded(group: Group, number: int, count: int, options: LoadOptions, contain
         pid=pid,
         process=process,
         container=container,
+        group=group,
     )
 
 
