@@ -77,7 +77,8 @@ def map_in_images(record: MappingRecord, binary: Binary, *, verified: bool) -> t
     bounds = record.start, record.limit, record.file_offset
     if image.is_relocatable:
         # A module is built for one kernel, and nothing else identifies another build of it.
-        mapped = map_module_addresses(record.addresses, *bounds, image.module_text if verified else None)
+        text = image.module_text if verified else None
+        mapped = map_module_addresses(record.addresses, *bounds, text, verified=verified)
         why = "not linked: only a kernel module is placed, found by build id and mapped from .text on"
         return mapped, "" if mapped is not None else why
     loaded = binary.loaded.segments if binary.loaded.has_file_offsets else None

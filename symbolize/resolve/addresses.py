@@ -53,12 +53,12 @@ def map_addresses(
         # The addresses of a mapping of everything are vaddrs (pprof's base 0).
         return address, np.ones(len(address), np.bool_)
     if loaded is None:
-        segments, offset = load_segments(debug, start, limit, file_offset), file_offset
+        segments, offset = load_segments(debug, start, limit, file_offset, verified=verified), file_offset
         if segments is None and not relocatable:
             segments = list(debug)
     else:
         segments = list(loaded)
-        known = true_offset(segments, start, limit, file_offset) if relocatable else file_offset
+        known = true_offset(segments, start, limit, file_offset, verified=verified) if relocatable else file_offset
         if known is None:
             return None
         offset = known
@@ -83,7 +83,7 @@ def to_vaddrs(
     found = np.zeros(len(address), np.bool_)
     inside = (address >= np.uint64(start)) & (address < np.uint64(limit))
     for segment in sorted(segments, key=lambda segment: not segment.executable):
-        begin, end = np.uint64(segment.file_offset), np.uint64(min(segment.file_offset + segment.file_size, TOP))
+        begin, end = np.uint64(segment.file_offset), np.uint64(min(end_of(segment), TOP))
         here = inside & ~found & (offset >= begin) & (offset < end)
         vaddr[here] = offset[here] - begin + np.uint64(segment.vaddr)
         found |= here
@@ -97,48 +97,53 @@ def to_vaddrs(
 
 
 def map_module_addresses(
-    address: UInt64, start: int, limit: int, file_offset: int, text: Section | None
+    address: UInt64, start: int, limit: int, file_offset: int, text: Section | None, *, verified: bool
 ) -> MappedAddresses | None:
     """The vaddrs of the runtime addresses in the mapping of a kernel module, and which lie in `text`.
 
     The kernel lays the code out from the start of the mapping on, `text` first; where it put the other sections the
     mapping does not tell, and without a known address they have no symbols (R96, sections of kernel modules). None if
-    the mapping is not that of a module.
+    the mapping is not that of a module, or, unless it is `verified`, shorter than its code.
     """
     whole = file_offset == 0 and start > 0 and start % PAGE == 0
-    if text is None or not whole or (limit and limit - start < text.size):
+    size = limit - start if limit else TOP
+    if text is None or not whole or (size < text.size and not verified):
         return None
     offset = address - np.uint64(start)
-    inside = (address >= np.uint64(start)) & (offset < np.uint64(text.size))
+    inside = (address >= np.uint64(start)) & (offset < np.uint64(max(min(size, text.size), 0)))
     return np.where(inside, offset + np.uint64(text.vaddr), np.uint64(0)), inside
 
 
-def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> int | None:
+def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset: int, *, verified: bool) -> int | None:
     """The file offset of a mapping whose memory map may have lost it; None if it is not known (R147, brief memory
     maps).
 
     Maps in the brief form leave offsets out, which then read as 0. Where code does not begin at offset 0 of the
     file, a mapping as long as exactly one executable segment, rounded to pages, is that segment; one that
-    reaches behind all code does begin at offset 0; anything else would be a guess.
+    reaches behind all code does begin at offset 0; anything else would be a guess. Recorders that know build ids know
+    offsets too: if the file is `verified`, a mapping with an end begins where it is said to begin.
     """
     code = [segment for segment in segments if segment.executable and segment.file_size]
     if file_offset or not code or any(page_floor(segment.file_offset) == 0 for segment in code):
         return file_offset
     if limit == TOP:
         return None
-    sizes = [page_ceil(s.file_offset + s.file_size) - page_floor(s.file_offset) for s in code]
+    sizes = [page_ceil(end_of(s)) - page_floor(s.file_offset) for s in code]
     if sizes.count(limit - start) == 1:
         return page_floor(code[sizes.index(limit - start)].file_offset)
-    return 0 if limit - start >= max(segment.file_offset + segment.file_size for segment in code) else None
+    end = max(map(end_of, code))
+    return 0 if verified or limit - start >= end else None
 
 
-def load_segments(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> list[Segment] | None:
+def load_segments(
+    segments: Sequence[Segment], start: int, limit: int, file_offset: int, *, verified: bool
+) -> list[Segment] | None:
     """The segments of a debug file as its binary has them, as far as this mapping shows; None if it does not.
 
     objcopy keeps vaddrs and memory sizes in a debug file and loses file offsets and sizes (R103, code of debug files).
-    A mapping that is as long as exactly one executable segment, rounded to pages, is that segment. A shorter one is
+    A mapping that is as long as exactly one executable segment, rounded to pages, is that segment. Any other is
     placed only if the segment begins on a page, as it does where file offsets run like vaddrs from the first segment
-    on.
+    on; it lies in the segment, or, if the build id agreed (`verified`), has a part in it.
     """
     code = [segment for segment in segments if segment.executable and segment.memory_size]
     first_vaddr = min((segment.vaddr for segment in segments), default=0)
@@ -146,12 +151,18 @@ def load_segments(segments: Sequence[Segment], start: int, limit: int, file_offs
     if len(whole) == 1:
         offset = file_offset + whole[0].vaddr % PAGE
         return [restored(whole[0], offset)] if offset <= TOP else None
-    for segment in code:
-        offset = segment.vaddr - page_floor(first_vaddr)
-        end = page_ceil(offset + segment.memory_size)
-        if segment.vaddr % PAGE == 0 and offset <= file_offset and file_offset + limit - start <= end:
-            return [restored(segment, offset)]
-    return None
+    placed = [restored(each, each.vaddr - page_floor(first_vaddr)) for each in code if each.vaddr % PAGE == 0]
+    end = file_offset + limit - start
+    if not verified:
+        placed = [each for each in placed if each.file_offset <= file_offset and end <= page_ceil(end_of(each))]
+    elif true_offset(placed, start, limit, file_offset, verified=False) != file_offset:
+        return None
+    return [each for each in placed if each.file_offset < end and file_offset < end_of(each)] or None
+
+
+def end_of(segment: Segment) -> int:
+    """The file offset behind a segment."""
+    return segment.file_offset + segment.file_size
 
 
 def restored(segment: Segment, file_offset: int) -> Segment:
@@ -164,8 +175,7 @@ def fits(segments: Sequence[Segment], start: int, limit: int, file_offset: int) 
     if limit == TOP or not segments:
         return True
     end = max(
-        -(-(segment.file_offset + segment.file_size) // max(segment.alignment, PAGE)) * max(segment.alignment, PAGE)
-        for segment in segments
+        -(-end_of(segment) // max(segment.alignment, PAGE)) * max(segment.alignment, PAGE) for segment in segments
     )
     return file_offset + limit - start <= end
 

@@ -121,6 +121,39 @@ class TestMappings:
         assert len(inlined) > 3
         assert report.percent == 100
 
+    @pytest.mark.parametrize("alone", [False, True], ids=["binary", "debug file alone"])
+    @pytest.mark.parametrize(
+        ("desc", "begin", "end"),
+        [
+            ("ends inside the code, begins with the file", 0, 0x3400),
+            ("ends inside the code", 0x2000, 0x3400),
+            ("begins inside the code", 0x3000, 0x4000),
+            ("from before the code on into it", 0x1000, 0x3400),
+            ("code and data", 0x1000, 0x5000),
+            ("larger than the file", 0x2000, 0x40000),
+            ("larger than the file, from its beginning on", 0, 0x40000),
+        ],
+    )
+    def test_any_part_of_a_proven_file(self, desc: str, begin: int, end: int, alone: bool) -> None:
+        """With the right build id each address in the mapping is converted, whatever part of the file is mapped (R127,
+        offset of each address); without one a mapping that reaches past the file is of another."""
+        folder, build_id = (DEBUG.parent, SPLIT_ID) if alone else (PIE.parent, PIE_ID)
+        recorded = Mapping(BASE + begin, BASE + end, begin, WHOLE.file, build_id)
+        places = [Place(BASE + vaddr, 1) for vaddr in range(0x2400, 0x3680, 0x40)]
+        expected = names(run([WHOLE._replace(build_id=build_id)], places, folder)[0])
+        message, report = run([recorded], places, folder)
+        if alone and not begin and end < 0x4000:  # the offset may be lost
+            assert reasons(report) == [Reason.MISFIT]
+            return
+        assert names(message) == [
+            found if recorded.start <= place.address < recorded.limit else []
+            for found, place in zip(expected, places, strict=True)
+        ]
+        assert not {*reasons(report)} - {Reason.OUTSIDE_SEGMENTS, Reason.OUTSIDE_SYMBOLS}
+        if end > 0x6000:
+            message, report = run([recorded._replace(build_id="")], places, folder)
+            assert reasons(report) == [Reason.MISFIT]
+
     def test_fixed_address(self) -> None:
         """A position-dependent file is found by its addresses even where the mapping lost its offset."""
         main = main_of(FIXED)
@@ -470,7 +503,6 @@ def test_kernel_module(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "mapping",
     [
-        module_mapping(size=0xF0),
         module_mapping(offset=0x40),
         module_mapping(MODULE_START + 0x10),
         module_mapping(verified=False),
@@ -564,7 +596,7 @@ def test_a_refused_file_gives_no_build_id() -> None:
     (rule R240)."""
     raw = bytes.fromhex(PIE_ID)
     module = (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:16]).hex().upper() + "0"
-    for recorded, wanted in ((WHOLE, PIE_ID), (WHOLE._replace(limit=WHOLE.start + 0x1000, offset=0), module)):
+    for recorded, wanted in ((WHOLE, PIE_ID), (WHOLE._replace(limit=0, offset=0), module)):
         message, report = run([recorded._replace(build_id=module)], [Place(WHOLE.start + 8, 1)], PIE)
         assert message.string_table[message.mapping[0].build_id].decode() == wanted
         assert reasons(report) == ([] if wanted == PIE_ID else [Reason.MISFIT])

@@ -151,7 +151,7 @@ DEBUG_CASES = [
 @pytest.mark.parametrize("case", DEBUG_CASES, ids=lambda case: case.desc)
 def test_segments_without_file_bytes(case: DebugCase) -> None:
     """A debug file is placed by the length of the mapping, or where file offsets must run like vaddrs."""
-    found = load_segments(stripped_of_bytes(case.segments), case.start, case.limit, case.offset)
+    found = load_segments(stripped_of_bytes(case.segments), case.start, case.limit, case.offset, verified=False)
     if case.vaddr is None:
         assert found is None
         return
@@ -182,8 +182,10 @@ def test_segments_without_file_bytes(case: DebugCase) -> None:
 )
 def test_lost_offset(desc: str, segments: list[Segment], size: int, offset: int, expected: int | None) -> None:
     """An offset that the memory map left out is told from the length of the mapping, and otherwise not guessed
-    (rule R147)."""
-    assert true_offset(segments, BASE, BASE + size, offset) == expected
+    (rule R147). What is recorded of a proven file counts."""
+    assert true_offset(segments, BASE, BASE + size, offset, verified=False) == expected
+    assert true_offset(segments, BASE, BASE + size, offset, verified=True) == (offset if expected is None else expected)
+    assert true_offset(PIE, BASE, TOP, 0, verified=True) is None
 
 
 @pytest.mark.parametrize(
@@ -211,8 +213,9 @@ def test_any_numbers(
 ) -> None:
     """No numbers of a profile or a file make the arithmetic fail, and what is found lies in a segment."""
     fits(segments, start, limit, offset)
-    true_offset(segments, start, limit, offset)
-    for each in (segments, load_segments(stripped_of_bytes(segments), start, limit, offset)):
+    true_offset(segments, start, limit, offset, verified=relocatable)
+    placed = [load_segments(stripped_of_bytes(segments), start, limit, offset, verified=each) for each in (True, False)]
+    for each in (segments, *placed):
         if each is not None:
             vaddrs, found = to_vaddrs(np.array(addresses, np.uint64), start, limit, offset, each, relocatable)
             for vaddr in vaddrs[found].tolist():
@@ -229,18 +232,27 @@ MODULE_TEXT = Section(".text", "SHT_PROGBITS", 6, 0x10000, 0x40, 0x1234, 0)
 def test_module(address: int, vaddr: int | None) -> None:
     """An address in a kernel module lies in .text, which begins with the mapping, or nowhere (rule R96)."""
     for limit in (0, BASE + 0x2000):
-        placed = map_module_addresses(np.array([address], np.uint64), BASE, limit, 0, MODULE_TEXT)
+        placed = map_module_addresses(np.array([address], np.uint64), BASE, limit, 0, MODULE_TEXT, verified=False)
         assert placed is not None
         assert (int(placed[0][0]) if placed[1][0] else None) == vaddr
+
+
+def test_part_of_a_module() -> None:
+    """A mapping shorter than the code is one of a proven module only, and what it does not have is in no section."""
+    addresses, limit = np.array([BASE + 0xFFF, BASE + 0x1000], np.uint64), BASE + 0x1000
+    placed = map_module_addresses(addresses, BASE, limit, 0, MODULE_TEXT, verified=True)
+    assert placed is not None
+    assert placed[1].tolist() == [True, False]
+    assert map_module_addresses(addresses, BASE, limit, 0, MODULE_TEXT, verified=False) is None
 
 
 @given(U64, U64, U64, U64)
 def test_module_of_any_numbers(address: int, start: int, limit: int, offset: int) -> None:
     """No numbers make the arithmetic fail, and what is found lies in .text."""
-    placed = map_module_addresses(np.array([address], np.uint64), start, limit, offset, MODULE_TEXT)
+    placed = map_module_addresses(np.array([address], np.uint64), start, limit, offset, MODULE_TEXT, verified=True)
     if placed is not None and placed[1][0]:
         assert 0 <= int(placed[0][0]) - MODULE_TEXT.vaddr < MODULE_TEXT.size
-    assert map_module_addresses(np.array([address], np.uint64), start, limit, offset, None) is None
+    assert map_module_addresses(np.array([address], np.uint64), start, limit, offset, None, verified=True) is None
 
 
 def profile(mappings: list[tuple[int, int]], addresses: list[int], owners: list[int]) -> Profile:

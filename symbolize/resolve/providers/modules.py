@@ -100,7 +100,8 @@ def answer(binary: Binary, mapping: MappingRecord, *, verified: bool) -> Resolut
 
     def address_map(addresses: UInt64) -> MappedAddresses | None:
         text = image.module_text
-        return map_module_addresses(addresses, mapping.start, mapping.limit, mapping.file_offset, text)
+        bounds = mapping.start, mapping.limit, mapping.file_offset
+        return map_module_addresses(addresses, *bounds, text, verified=verified)
 
     how = f"build id {mapping.build_id}" if verified else "release and name"
     tried = [(how, f"found {image.path}" + ("" if verified else ", unverified"))]
