@@ -36,5 +36,8 @@ OPTION_HINTS: Final[Hints] = {
         f"add its debug file to a --binaries folder (of a library of the system: install its -dbg or -debuginfo "
         f"package, and add -b {DEBUG_FOLDER}), or fetch it with --debuginfod"
     ),
-    Reason.SERVER_FAILED: "run again when the server answers; --refresh-misses tries it out at once",
+    Reason.SERVER_FAILED: (
+        "run again when the server answers; --refresh-misses tries it out at once, "
+        "--debuginfod URL asks one that demands signatures"
+    ),
 }

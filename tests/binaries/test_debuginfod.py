@@ -270,13 +270,34 @@ def test_signatures_cannot_be_checked(tmp_path: Path) -> None:
     """Servers whose signatures are to be enforced are not asked, and that is told."""
     told: list[str] = []
     with HttpServer(sends()) as strict, HttpServer(says(404)) as other:
+        probed: list[Request] = []
+        strict.probe = probed.append
         urls = ["ima:enforcing", strict.url, "ima:ignore", other.url]
-        with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
-            fetched = client.fetch(ID, "debuginfo")
-        assert strict.asked == []
-        assert fetched.status == "missing"
-        assert fetched.attempts[-1] == (strict.url, "not asked, ima:enforcing")
-        assert "ima:enforcing" in told[0]
+        for _ in range(2):  # that the other has no such file is not kept: nobody knows of all
+            with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
+                fetched = client.fetch(ID, "debuginfo")
+            assert strict.asked == probed == []
+            assert fetched.status == "skipped"
+            assert [place for place, _ in fetched.failures] == [strict.url]
+            assert "ima:enforcing" in fetched.failures[0].outcome
+        assert told[0].startswith(f"{strict.url}: not asked: ")
+        assert len(other.asked) == 2
+        with Debuginfod([other.url], cache=tmp_path, limits=FAST) as client:
+            assert client.fetch(ID, "debuginfo").status == "missing"
+        with Debuginfod(urls, cache=tmp_path, limits=FAST) as client:
+            assert client.fetch(ID, "debuginfo").status == "skipped"
+
+
+def test_too_large_is_told(tmp_path: Path) -> None:
+    """A limit on sizes that costs names is told, once a server."""
+    told: list[str] = []
+    limits = replace(FAST, max_size=len(SMALL) - 1)
+    with (
+        HttpServer(sends()) as server,
+        Debuginfod([server.url], cache=tmp_path, limits=limits, tell=told.append) as client,
+    ):
+        assert client.fetch(ID, "debuginfo").status == client.fetch(ID, "executable").status == "too-large"
+        assert len([line for line in told if f"{len(SMALL) - 1:,}" in line and "max_size" in line]) == 1
 
 
 def test_progress(tmp_path: Path) -> None:

@@ -215,18 +215,19 @@ def test_environment(tmp_path: Path) -> None:
             "DEBUGINFOD_HEADERS_FILE": str(headers),
         }
     )
-    assert [(server.url, server.ima) for server in found.servers] == [
-        ("http://a.example", "ignore"),
-        ("https://b.example:8002/x", "enforcing"),
-        ("http://d.example", "enforcing"),
+    assert [(server.url, server.refusal != "") for server in found.servers] == [
+        ("http://a.example", False),
+        ("https://b.example:8002/x", True),
+        ("URL 4 of DEBUGINFOD_URLS", True),
+        ("http://d.example", True),
     ]
     assert (found.cache, found.wants_progress) == ("/somewhere", True)
     limits = found.limits
     assert (limits.answer_time, limits.total_time, limits.max_size, limits.retries) == (7, 8, 9, 10)
     assert found.headers == {"X-One": "1", "X-Two": "a: b"}
     assert found.proxies == {"https": "proxy:3128", "no": "a.example"}
-    assert len(found.problems) == 6
-    assert not any("s3c" in problem for problem in found.problems)
+    assert len(found.problems) == 5
+    assert not any("s3c" in problem for problem in (*found.problems, *(each.refusal for each in found.servers)))
 
 
 def test_environment_by_default() -> None:

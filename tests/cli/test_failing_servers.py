@@ -248,3 +248,28 @@ def test_an_environment_without_servers_is_told(
     lines = capsys.readouterr().err
     assert "debuginfod: no server is named that may be asked\n" in lines
     assert "debuginfod: DEBUGINFOD_URLS names no server\n" in lines
+
+
+def test_servers_that_are_never_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names are missed because a server of DEBUGINFOD_URLS demands signatures, or is no URL: each run says so, with the
+    way out where there is one, and has the reason and the exit code of a server that failed."""
+    with HttpServer(answers) as server:
+        monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", "client")
+        for urls, place, said in (
+            (f"ima:enforcing {server.url} ima:ignore ", server.url, "demands signatures (ima:enforcing)"),
+            ("file:///srv/debug", "URL 1 of DEBUGINFOD_URLS", "begin with http:// or https://"),
+        ):
+            monkeypatch.setenv("DEBUGINFOD_URLS", urls)
+            for _ in range(2):
+                assert main([str(PERF), "--debuginfod", "env", "--report", "json", "-o", "out.pb.gz"]) == 1
+                found = capsys.readouterr()
+                report = json.loads(found.out)
+                reasons = {miss["reason"] for row in report["mappings"] for miss in row["misses"] if row["build_id"]}
+                assert reasons == {"server-failed"}
+                assert [failure["server"] for failure in report["server_failures"]] == [place]
+                assert f"{place}: not asked: " in found.err and said in found.err
+                assert main([str(PERF), "--debuginfod", "env", "-o", "out.pb.gz"]) == 1
+                assert "--debuginfod URL asks one that demands" in " ".join(capsys.readouterr().out.split())
+        assert server.asked == []
+        monkeypatch.setenv("DEBUGINFOD_URLS", f"ima:ignore {server.url}")
+        assert main([str(PERF), "--debuginfod", "env", "-q", "-o", "out.pb.gz"]) == 0

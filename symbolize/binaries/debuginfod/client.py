@@ -79,8 +79,8 @@ class Debuginfod(CachedClient):
         from symbolize.binaries.debuginfod.server_health import ServerHealth
         from symbolize.binaries.debuginfod.transport import Transport
 
-        servers = [server for server in settings.servers if server.ima != "enforcing"]
-        asked = hashlib.sha256("\n".join(sorted(server.url for server in servers)).encode()).hexdigest()[:32]
+        self.servers = settings.servers
+        asked = hashlib.sha256("\n".join(sorted(server.url for server in self.servers)).encode()).hexdigest()[:32]
         tell = tell or (lambda line: None)
         super().__init__(ClientCache(settings.cache), settings.limits, asked, refresh_misses, tell)
         for problem in settings.problems:
@@ -88,15 +88,16 @@ class Debuginfod(CachedClient):
         for name, value in settings.headers.items():
             check_header(name, value)
         self.refresh_servers = refresh_misses or refresh_servers
-        self.servers = servers
+        self._too_large: set[Server] = set()
         limits = settings.limits
         self.wants_progress = settings.wants_progress
-        self._skipped = [server for server in settings.servers if server.ima == "enforcing"]
-        self._transport = Transport(self.servers, settings.headers, limits.connect_time, settings.proxies)
+        askable = [server for server in self.servers if not server.refusal]
+        self._transport = Transport(askable, settings.headers, limits.connect_time, settings.proxies)
         self._health = ServerHealth(self.servers, self._transport, self.cache, limits, self.refresh_servers, self._tell)
         self._downloader = Downloader(self._transport, self.cache, limits, self._tell, progress)
-        for server in self._skipped:
-            self._tell(f"{server.url}: not asked, it demands signatures (ima:enforcing), which cannot be checked here")
+        for server in self.servers:
+            if server.refusal:
+                self._tell(f"{server.url}: not asked: {server.refusal}")
 
     @classmethod
     def from_environment(
@@ -196,6 +197,10 @@ class Debuginfod(CachedClient):
         if everybody and all(outcome is not None and outcome.status == "missing" for outcome in everybody):
             with suppress(OSError):
                 self.cache.write_miss(build_id, kind, self._asked)
+        for server, outcome in request.outcomes.items():
+            if outcome.status == "too-large" and server not in self._too_large:
+                self._too_large.add(server)
+                self._tell(f"{server.url}: {outcome.text}; such files are not fetched (max_size, DEBUGINFOD_MAXSIZE)")
         return self._result(None, request.outcomes, notes)
 
     def _result(self, path: str | None, outcomes: Mapping[Server, Outcome], notes: Sequence[Attempt] = ()) -> Fetched:
@@ -203,7 +208,6 @@ class Debuginfod(CachedClient):
         for server in self.servers:
             if server in outcomes:
                 attempts.append(Attempt(server.url, outcomes[server].text))
-        attempts += [Attempt(server.url, "not asked, ima:enforcing") for server in self._skipped]
         if path is not None:
             return Fetched(path, "found", attempts)
         seen = {outcome.status for outcome in outcomes.values()} or {"skipped"}

@@ -18,6 +18,8 @@ FOREVER = 2e6
 def read_environment(variables: Mapping[str, str]) -> Settings:
     """What the variables set; `problems` says what was left out, a sentence each."""
     servers, problems = parse_servers(variables.get("DEBUGINFOD_URLS", "").split())
+    refusals = {server.refusal for server in servers}  # which the client reports with their servers
+    problems = [problem for problem in problems if problem not in refusals]
     if not servers:
         problems.append("DEBUGINFOD_URLS names no server")
     limits = Limits()

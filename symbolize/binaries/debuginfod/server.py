@@ -23,6 +23,10 @@ HEADER_VALUE = re.compile(r"[ -~]*")
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
+ENFORCING = "ima:enforcing"
+"""The policy that files without a valid signature are refused."""
+DEMANDS_SIGNATURES = f"demands signatures ({ENFORCING}), which cannot be checked"
+
 Origin = tuple[str, str, int]
 """Scheme, host and port."""
 
@@ -31,21 +35,21 @@ Origin = tuple[str, str, int]
 class Server:
     """A server, and how it did lately. `url` has no credentials and no slash at the end; safe to show.
 
-    `ima` is the policy for signatures that applies to it, as in DEBUGINFOD_URLS.
+    `refusal` is why it is never asked, empty if it may be.
     """
 
     url: str
     origin: Origin
     path: str
     authorization: str = field(default="", repr=False)
-    ima: str = "ignore"
+    refusal: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _failures: int = 0
     _closed_until: float = 0.0
     _why: str = ""
 
     @classmethod
-    def parse(cls, text: str, ima: str = "ignore") -> "Server":
+    def parse(cls, text: str, refusal: str = "") -> "Server":
         """The server at a URL, which may carry a user and a password. Raises UsageError, which shows neither."""
         if not re.fullmatch(r"[\x21-\x7e]+", text):
             raise UsageError("the URL of a debuginfod server has blanks or characters that are not ASCII")
@@ -63,7 +67,7 @@ class Server:
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             authorization = "Basic " + base64.b64encode(pair.encode()).decode()
-        return cls(url_of(origin) + path, origin, path, authorization, ima)
+        return cls(url_of(origin) + path, origin, path, authorization, refusal)
 
     def answered(self) -> None:
         """The server gave an HTTP answer, of whatever kind."""
@@ -112,23 +116,24 @@ def url_of(origin: Origin) -> str:
 def parse_servers(words: Iterable[str]) -> tuple[list[Server], list[str]]:
     """The servers that a list like DEBUGINFOD_URLS names, each once, and what is wrong with others, a sentence each.
 
-    A tag `ima:...` holds for the URLs after it. One that is not known counts as `ima:enforcing`.
+    A tag `ima:...` holds for the URLs after it. One that is not known counts as `ima:enforcing`. What is no URL is a
+    server that cannot be asked: it may have what others miss.
     """
     servers: dict[tuple[str, str], Server] = {}
     problems: list[str] = []
-    ima = "ignore"
+    refusal, count = "", 0
     for word in words:
         if word.startswith("ima:"):
-            ima = word[4:]
-            if ima not in ("ignore", "enforcing"):
-                problems.append(f"{printable(word)} is no policy that is known; taken for ima:enforcing")
-                ima = "enforcing"
+            if word not in ("ima:ignore", ENFORCING):
+                problems.append(f"{printable(word)} is no policy that is known; taken for {ENFORCING}")
+            refusal = "" if word == "ima:ignore" else DEMANDS_SIGNATURES
             continue
+        count += 1
         try:
-            server = Server.parse(word, ima)
+            server = Server.parse(word, refusal)
         except UsageError as error:
             problems.append(str(error))
-            continue
+            server = Server(f"URL {count} of DEBUGINFOD_URLS", ("", "", 0), "", refusal=str(error))
         servers.setdefault((server.url, server.authorization), server)
     return list(servers.values()), problems
 

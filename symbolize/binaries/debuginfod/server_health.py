@@ -58,7 +58,7 @@ class ServerHealth:
         Happens by itself before the first request.
         """
         with self._probing:
-            due = [server for server in self._servers if not self._is_known(server)]
+            due = [server for server in self._servers if not server.refusal and not self._is_known(server)]
             threads = [threading.Thread(target=self._probe, args=(server,), daemon=True) for server in due]
             for thread in threads:
                 thread.start()
@@ -122,7 +122,10 @@ class ServerHealth:
         usable = []
         for server in self._servers:
             verdict = self._verdicts.get(server)
-            why = "not tried out" if verdict is None else server.closed() if verdict.is_up else verdict.text
+            if server.refusal:
+                why = f"not asked: {server.refusal}"
+            else:
+                why = "not tried out" if verdict is None else server.closed() if verdict.is_up else verdict.text
             if why:
                 outcomes[server] = Outcome("skipped", why)
             else:
