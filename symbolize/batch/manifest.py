@@ -316,6 +316,22 @@ class Manifest:
         rows = self._base.execute(query, (self.generation,))
         return dict.fromkeys(State, 0) | {State(state): number for state, number in rows}
 
+    def count_quarantined(self) -> dict[str, int]:
+        """How many inputs are in quarantine for each reason."""
+        query = "SELECT reason, count(*) FROM inputs WHERE turn = ? AND state = ? GROUP BY reason"
+        return dict(self._base.execute(query, (self.generation, State.QUARANTINED)))
+
+    def sum_percents(self) -> tuple[float, int]:
+        """The percentages of the value of the profiles of all done inputs that have names, added up, and how many
+        profiles these are."""
+        percent = "json_extract(coverage, '$.symbolized_percent')"
+        row = self._base.execute(
+            f"SELECT total({percent}), count({percent}) FROM inputs JOIN profiles ON input = number "
+            "WHERE turn = ? AND state = ?",
+            (self.generation, State.DONE),
+        ).fetchone()
+        return float(row[0]), int(row[1])
+
     def unfinished(self) -> Iterator[str]:
         """The URIs of the inputs that are neither done nor quarantined."""
         condition = "AND state IN (?, ?)"

@@ -66,7 +66,7 @@ def run_batch(arguments: Sequence[str]) -> int:
     with ExitStack() as held:
         stop = held.enter_context(stop_on_signals(bool(options.watch)))
         manifest = held.enter_context(Manifest(os.path.join(plan.state, "manifest.sqlite")))
-        monitor = held.enter_context(BatchMonitor(options, __version__))
+        monitor = held.enter_context(BatchMonitor(options, __version__, manifest))
         held.enter_context(calling_on_hangup(monitor.reopen_log if options.log_json else None))
         engine = held.enter_context(open_engine(options))
         batch = held.enter_context(Batch(plan, engine, manifest, monitor.observer, stop.is_set))
@@ -88,6 +88,7 @@ def run_batch(arguments: Sequence[str]) -> int:
         news.forget_settled(batch.missing)
         if code == EXIT_SOME or options.watch:
             news.note_reported(batch.missing)
+        monitor.ended(code)
     return code
 
 

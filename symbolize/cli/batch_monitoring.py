@@ -26,6 +26,7 @@ from symbolize.write.files import check_inputs, output_file
 if TYPE_CHECKING:
     from symbolize.batch.job import Plan
     from symbolize.batch.manifest import Manifest
+    from symbolize.batch.monitoring.metrics import Metrics
 
 QUARANTINE: Final = "quarantine.jsonl"
 """The list of quarantined inputs, in the folder of the manifest."""
@@ -35,12 +36,12 @@ FILES: Final = ("log_json", "metrics_file", "report_file")
 
 
 class BatchMonitor(Closeable):
-    """Monitors a batch through its `observer`.
+    """Monitors a batch through its `observer`; metrics have the figures of all inputs of `manifest`.
 
     Raises OutputError or UsageError if the log or the metrics cannot be written or served.
     """
 
-    def __init__(self, options: argparse.Namespace, version: str = "") -> None:
+    def __init__(self, options: argparse.Namespace, version: str = "", manifest: Manifest | None = None) -> None:
         self._options = options
         self._tally = Tally()
         check_names(options)
@@ -49,6 +50,7 @@ class BatchMonitor(Closeable):
             self._progress = progress
             observers: list[Observer] = [progress, self._tally]
             self._log: JsonLog | None = None
+            self._metrics: Metrics | None = None
             if options.log_json is not None:
                 self._log = held.enter_context(JsonLog(options.log_json, progress.warn))
                 observers.append(self._log)
@@ -61,7 +63,7 @@ class BatchMonitor(Closeable):
                     needed = "the package prometheus-client: pip install prometheus-client"
                     raise UsageError(f"{option} needs {needed}") from None
 
-                metrics = Metrics(version)
+                metrics = self._metrics = Metrics(version, manifest=manifest)
                 observers.append(metrics)
                 if options.metrics_file is not None:
                     held.enter_context(MetricsFile(metrics, options.metrics_file, progress.warn))
@@ -78,6 +80,11 @@ class BatchMonitor(Closeable):
         """Continue the log in a new file, after it was renamed."""
         if self._log is not None:
             self._log.reopen()
+
+    def ended(self, exit_code: int) -> None:
+        """Let the metrics have the exit code."""
+        if self._metrics is not None:
+            self._metrics.ended(exit_code)
 
     def close(self) -> None:
         """End progress, log and metrics."""

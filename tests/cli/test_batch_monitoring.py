@@ -171,8 +171,24 @@ def test_the_command_reports(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert json.loads(listed)["input"] == f"{tmp_path}/in/bad.prof"
     assert b'symbolize_inputs_total{status="quarantined"} 1.0\n' in (tmp_path / "m.prom").read_bytes()
     assert f"symbolize: {tmp_path}/none: is missing\n" in captured.err
+    figures = in_all(tmp_path / "m.prom")
+    assert figures == {
+        "coverage_percent": report["coverage"]["mean_percent"],
+        "inputs_done": 1,
+        'inputs_quarantined{reason="unreadable"}': 1,
+        "exit_code": EXIT_SOME,
+        "up": 0,
+    }
     assert main(["batch", f"{tmp_path}/in", *given, "--no-cache", "--quiet"]) == 0
     assert capfd.readouterr() == ("", "")
+    assert in_all(tmp_path / "m.prom") == figures | {"exit_code": 0}
+
+
+def in_all(path: Path) -> dict[str, float]:
+    """The figures in a file of metrics that do not count what one run did."""
+    rows = dict(line.rsplit(" ", 1) for line in path.read_text().splitlines() if not line.startswith("#"))
+    names = ("coverage_percent", "inputs_done", 'inputs_quarantined{reason="unreadable"}', "exit_code", "up")
+    return {name: round(float(rows[f"symbolize_{name}"]), 4) for name in names}
 
 
 @pytest.mark.parametrize("option", ["--report-file", "--metrics-file", "--log-json"])

@@ -6,15 +6,17 @@ import threading
 import time
 from collections import Counter as Counts
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.registry import Collector
 
+from symbolize.batch.engines.engine import Failure
 from symbolize.batch.fetching import NOT_NEEDED
-from symbolize.batch.manifest import State
-from symbolize.batch.monitoring.aggregates import Percents
+from symbolize.batch.manifest import IGNORED, UNREACHABLE, State
 from symbolize.batch.monitoring.observers import Observer
+from symbolize.binaries.store import ERRORS
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from symbolize.batch.fetching import FetchedFile
-    from symbolize.batch.manifest import InputResult, Item
+    from symbolize.batch.manifest import InputResult, Item, Manifest
     from symbolize.batch.tasks import DecodeResult
 
 PREFIX: Final = "symbolize_"
@@ -34,8 +36,12 @@ MAX_LABELS: Final = 32
 """Distinct values of a label whose values are not known beforehand."""
 MAX_TEXT: Final = 100
 """Characters of the value of a label."""
+FAILED: Final = 1
+"""The exit code of a batch that an error or a signal ended."""
 OTHER: Final = "other"
-"""The label of further reasons."""
+
+REASONS: Final = (*(each.value for each in Failure), "unreadable", "unwritable", UNREACHABLE, IGNORED, OTHER)
+"""Why inputs are quarantined; the last is for what a later version may add."""
 
 KINDS: Final = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
 
@@ -45,11 +51,15 @@ METRICS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
     ("start_time_seconds", "gauge", "When the batch began, in Unix time.", ()),
     ("last_progress_time_seconds", "gauge", "When something was finished last, in Unix time.", ()),
     ("last_look_time_seconds", "gauge", "When all inputs were listed last, at first when the batch began.", ()),
-    ("coverage_percent", "gauge", "Mean percentage of the value of a profile that has names, of those written.", ()),
+    ("end_time_seconds", "gauge", "When the batch ended, in Unix time; 0 while it runs.", ()),
+    ("exit_code", "gauge", "Exit code of the batch; 0 while it runs.", ()),
+    ("coverage_percent", "gauge", "Mean percentage of the value of a profile that has names, of all inputs done.", ()),
     ("pass", "gauge", "1 for the pass that the batch is in, 0 for the others.", ("pass",)),
     ("pass_tasks", "gauge", "Inputs or binaries of a pass.", ("pass",)),
     ("pass_tasks_finished", "gauge", "Inputs or binaries that a pass is done with.", ("pass",)),
     ("inputs_waiting", "gauge", "Inputs that are neither done nor quarantined.", ()),
+    ("inputs_done", "gauge", "Inputs that are done, by this run or an earlier one.", ()),
+    ("inputs_quarantined", "gauge", "Inputs in quarantine by reason, by this run or an earlier one.", ("reason",)),
     ("inputs_total", "counter", "Inputs by what became of them; skipped: by an earlier run.", ("status",)),
     ("inputs_put_off_total", "counter", "Inputs that had to wait for symbol tables.", ()),
     ("quarantined_total", "counter", "Quarantined inputs by reason.", ("reason",)),
@@ -88,26 +98,27 @@ METRICS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
 )
 """Name without PREFIX, kind, help and labels of every metric."""
 
-T = TypeVar("T")
-U = TypeVar("U")
-
 
 class Metrics(Observer, Collector):
-    """Counts the events of a batch. Any thread may read `registry`, at any time; it is consistent.
+    """Counts the events of a batch, and what its manifest has of earlier runs. Any thread may read `registry`, at any
+    time; it is consistent.
 
     Builds and inputs are no labels: they are in the report. The types of sample values come from profiles; the values
     of types after the first MAX_LABELS are not counted.
     """
 
-    def __init__(self, version: str = "", clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, version: str = "", clock: Callable[[], float] = time.time, manifest: Manifest | None = None
+    ) -> None:
+        self._manifest = manifest
+        self._exit_code = FAILED
         self._lock = threading.Lock()
         self._clock = clock
         self._stage = ""
         self._types: set[tuple[str, str]] = set()
-        self._reasons: set[str] = set()
         self._inputs: Counts[str] = Counts()
         self._waiting = 0
-        self._percents = Percents()
+        self._percents, self._profiles = 0.0, 0
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._own = CollectorRegistry()
         self._metrics: dict[str, Any] = {}
@@ -130,9 +141,12 @@ class Metrics(Observer, Collector):
             ("inputs_total", ("done", "quarantined", "skipped")),
             ("debuginfod_fetches_total", ("found", "missing", "failed")),
             ("locations_total", reasons),
+            ("quarantined_total", REASONS),
+            ("inputs_quarantined", REASONS),
         ):
             for value in values:
                 self._metrics[name].labels(value)
+        self._read_manifest()
 
     def collect(self) -> Iterable[Metric]:
         """All metrics as they are at one moment."""
@@ -155,9 +169,16 @@ class Metrics(Observer, Collector):
         self._set("last_progress_time_seconds", self._clock())
         self._add("pass_tasks_finished", 1, self._stage)
 
+    def ended(self, exit_code: int) -> None:
+        """Note how the batch ended; one that does not say so has failed."""
+        self._exit_code = exit_code
+
     def close(self) -> None:
         """The batch is over."""
         with self._lock:
+            self._read_manifest()
+            self._set("end_time_seconds", self._clock())
+            self._set("exit_code", self._exit_code)
             self._set("up", 0)
             for stage in PASSES:
                 self._set("pass", 0, stage)
@@ -169,10 +190,27 @@ class Metrics(Observer, Collector):
             skipped = max(self._inputs["skipped"], sum(max(number, 0) for number in before))
             self._add("inputs_total", skipped - self._inputs["skipped"], "skipped")
             self._inputs["skipped"] = skipped
+            self._read_manifest()
             self._waiting = waiting
             self._set("inputs_waiting", waiting)
             if waiting:
                 self._set("last_progress_time_seconds", self._clock())
+
+    def _read_manifest(self) -> None:
+        """Set the figures of all inputs, of which those that are to be done again count no more."""
+        if self._manifest is None:
+            return
+        with suppress(*ERRORS):
+            self._percents, self._profiles = self._manifest.sum_percents()
+            quarantined = self._manifest.count_quarantined()
+            self._set("inputs_done", self._manifest.count()[State.DONE])
+            for reason in REASONS:
+                self._set("inputs_quarantined", quarantined.pop(reason, 0), reason)
+            self._add("inputs_quarantined", sum(quarantined.values()), OTHER)
+            self._set_coverage()
+
+    def _set_coverage(self) -> None:
+        self._set("coverage_percent", self._percents / self._profiles if self._profiles else 0.0)
 
     def problem(self, where: str, text: str) -> None:
         """Count a problem."""
@@ -216,8 +254,11 @@ class Metrics(Observer, Collector):
                 self._inputs[status] += 1
                 self._add("inputs_total", 1, status)
             if result.state == State.QUARANTINED:
-                self._add("quarantined_total", 1, limited(printable(result.reason), self._reasons, OTHER))
+                reason = result.reason if result.reason in REASONS else OTHER
+                self._add("quarantined_total", 1, reason)
+                self._add("inputs_quarantined", 1, reason)
             elif result.state == State.DONE:
+                self._add("inputs_done", 1)
                 self._add("incomplete_total", bool(result.reason))
             for row in result.profiles:
                 self._add("profiles_total", 1)
@@ -245,10 +286,13 @@ class Metrics(Observer, Collector):
     def _add_coverage(self, coverage: dict[str, Any]) -> None:
         """Count the locations and values of a profile."""
         named = printable(coverage["sample_type"])[:MAX_TEXT], printable(coverage["unit"])[:MAX_TEXT]
-        kind = limited(named, self._types, None)
+        if len(self._types) < MAX_LABELS:
+            self._types.add(named)
+        kind = named if named in self._types else None
         symbolized = Reason.SYMBOLIZED.code
-        self._percents.add(coverage["symbolized_percent"])
-        self._set("coverage_percent", self._percents.mean)
+        self._percents += coverage["symbolized_percent"]
+        self._profiles += 1
+        self._set_coverage()
         self._add("samples_total", coverage["samples"])
         self._add("locations_total", coverage["symbolized_locations"], symbolized)
         if kind:
@@ -259,14 +303,6 @@ class Metrics(Observer, Collector):
                 if kind:
                     self._add("sample_value_total", miss["value"], *kind, miss["reason"])
             self._add("mappings_total", 1, outcome_of(mapping))
-
-
-def limited(value: T, known: set[T], other: U) -> T | U:
-    """`value`, which is added to `known`, or `other` if MAX_LABELS other values are known."""
-    if value not in known and len(known) >= MAX_LABELS:
-        return other
-    known.add(value)
-    return value
 
 
 def outcome_of(mapping: dict[str, Any]) -> str:

@@ -81,6 +81,50 @@ def test_values_of_labels() -> None:
     assert outcomes <= {reason.code for reason in Reason} | {"found", "missing", "failed"}
 
 
+NIGHTS = {
+    "symbolize_up": (0, 0),
+    "symbolize_end_time_seconds": (3600, 90000),
+    "symbolize_exit_code": (0, 1),
+    'symbolize_inputs_quarantined{reason="unreadable"}': (3, 203),
+    'symbolize_inputs_quarantined{reason="unreachable"}': (0, 0),
+    'symbolize_quarantined_total{reason="unreadable"}': (3, 200),
+    'symbolize_debuginfod_fetches_total{outcome="failed"}': (5, 5),
+    "symbolize_tables_failed_total": (0, 0),
+    "symbolize_inputs_done": (2000, 2000),
+    "symbolize_coverage_percent": (94, 94),
+    'symbolize_locations_total{outcome="symbolized"}': (900, 90),
+    'symbolize_locations_total{outcome="not-found"}': (100, 110),
+}
+"""What a nightly job shows for a day, and after its second night, in which all was seen at once. No third follows."""
+
+
+@pytest.mark.needs("promtool")
+def test_nights(tmp_path: Path) -> None:
+    """Alerts fire for a job whose metrics only change from night to night, and for a night that is missing."""
+    yaml = package("yaml")
+    bad = {"Failed", "Quarantine", "ServersFail", "CoverageDropped"}
+    times = {"20h": {"ServersFail"}, "26h": bad, "45h": bad, "52h": {"Failed", "ServersFail", "NotRun"}}
+    names = [alert["alert"].removeprefix("Symbolize") for alert in rules()]
+    found = [
+        {"eval_time": time, "alertname": f"Symbolize{name}", "exp_alerts": []}
+        for time, expected in times.items()
+        for name in names
+        if name not in expected
+    ]
+    labels = {each["alert"]: each for each in rules()}
+    for time, expected in times.items():
+        for name in sorted(expected):
+            rule = labels[f"Symbolize{name}"]
+            seen = {"exp_labels": rule["labels"], "exp_annotations": rule["annotations"]}
+            found.append({"eval_time": time, "alertname": rule["alert"], "exp_alerts": [seen]})
+    series = [{"series": name, "values": f"{one}x287 {two}x400"} for name, (one, two) in NIGHTS.items()]
+    case = {"interval": "5m", "input_series": series, "alert_rule_test": found}
+    path = tmp_path / "nights.yaml"
+    path.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "30m", "tests": [case]}))
+    ended = subprocess.run(["promtool", "test", "rules", path], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
 @pytest.mark.needs("promtool")
 def test_prometheus_reads_them(tmp_path: Path) -> None:
     """Prometheus' own tool accepts the alerts, and the expressions of the dashboard."""

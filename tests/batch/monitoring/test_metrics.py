@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from symbolize.batch.manifest import InputResult, Manifest
 from symbolize.batch.monitoring import metrics_export
 from symbolize.batch.monitoring.metrics import MAX_LABELS, METRICS, PREFIX, Metrics
 from symbolize.batch.monitoring.metrics_export import MetricsFile, MetricsServer
 from symbolize.core.errors import OutputError, UsageError
 from symbolize.core.reasons import Reason
+from symbolize.storage.input_names import Input
 from tests.support import batch_events as events
 
 Samples = dict[tuple[str, tuple[str, ...]], float]
@@ -143,6 +145,7 @@ def test_outcomes_are_there_before_they_happen() -> None:
     """Rates need a beginning: states and outcomes start with 0."""
     found = samples(Metrics())
     assert found["inputs_total", ("quarantined",)] == 0
+    assert found["quarantined_total", ("crash",)] == found["quarantined_total", ("unwritable",)] == 0
     assert {labels[0] for name, labels in found if name == "locations_total"} == {
         reason.code for reason in Reason if reason is not Reason.HAD_NAMES
     }
@@ -159,6 +162,66 @@ def test_what_this_run_did_is_not_skipped() -> None:
     assert samples(metrics)["inputs_waiting", ()] == 2
 
 
+def test_inputs_of_earlier_runs(tmp_path: Path) -> None:
+    """Coverage and what is done or in quarantine are those of all inputs, as the report has them, also while they
+    change; what is done again counts once."""
+    some = [events.coverage(events.mapping(misses=[("not-found", 5, value)])) for value in (100.0, 60.0, 20.0)]
+    inputs = [Input(f"/in/{number}.prof", str(number), 1000, "v") for number in (1, 2, 3)]
+    with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
+
+        def seen(metrics: Metrics) -> tuple[float, ...]:
+            found = samples(metrics)
+            return (
+                found["coverage_percent", ()],
+                found["inputs_done", ()],
+                found["inputs_quarantined", ("unreadable",)],
+                found["inputs_quarantined", ("other",)],
+            )
+
+        def add(*numbers: int, again: bool = False) -> None:
+            manifest.add([inputs[each - 1] for each in numbers], "x", retry=False, again=again)
+
+        def end(metrics: Metrics, result: InputResult) -> None:
+            manifest.record([result])
+            metrics.handled(events.item(result.number), result)
+
+        metrics = Metrics(manifest=manifest)
+        add(1, 2, 3)
+        metrics.began(3, 0, 0)
+        assert seen(metrics) == (0, 0, 0, 0)
+        end(metrics, events.done(1, some[0]))
+        end(metrics, events.done(2, some[1]))
+        end(metrics, events.quarantined(3))
+        assert seen(metrics) == (20, 2, 1, 0)
+        metrics.close()
+        assert seen(metrics) == (20, 2, 1, 0)
+        manifest.generation += 1
+        metrics = Metrics(manifest=manifest)
+        add(2, 3)
+        add(1, again=True)
+        metrics.began(1, 1, 1)
+        assert seen(metrics) == (40, 1, 1, 0)
+        end(metrics, events.done(1, some[2], some[2]))
+        assert seen(metrics) == (pytest.approx(200 / 3), 2, 1, 0)
+        manifest.make_new([1])
+        metrics.began(1, 1, 1)
+        end(metrics, events.quarantined(1, "of a later version"))
+        assert seen(metrics) == (40, 1, 1, 1)
+        metrics.close()
+        assert seen(metrics) == (40, 1, 1, 1)
+
+
+def test_how_it_ended() -> None:
+    """Time and exit code of the end; a batch that an error ended has failed. While it runs neither is known."""
+    for code, shown in ((0, 0), (4, 4), (None, 1)):
+        metrics = Metrics(clock=lambda: 1000.0)
+        assert (samples(metrics)["end_time_seconds", ()], samples(metrics)["exit_code", ()]) == (0, 0)
+        if code is not None:
+            metrics.ended(code)
+        metrics.close()
+        assert (samples(metrics)["end_time_seconds", ()], samples(metrics)["exit_code", ()]) == (1000, shown)
+
+
 def test_types_of_values_are_limited() -> None:
     """Profiles cannot make as many series as they like, nor long ones."""
     metrics = Metrics()
@@ -166,12 +229,12 @@ def test_types_of_values_are_limited() -> None:
     for i in range(MAX_LABELS + 5):
         kind = f'{i}"\\\n' + "x" * 1000
         metrics.handled(events.item(i), events.done(i, events.coverage(events.mapping(), sample_type=kind)))
-        metrics.handled(events.item(i), events.quarantined(i, f"reason {i}"))
+        metrics.handled(events.item(i), events.quarantined(i, "later"))
     found = samples(metrics)
     kinds = [labels[1] for name, labels in found if name == "sample_value_total"]
     assert len(kinds) == MAX_LABELS
     assert max(map(len, kinds)) == 100
-    assert found["quarantined_total", ("other",)] == 5
+    assert found["quarantined_total", ("other",)] == MAX_LABELS + 5
 
 
 def test_unknown_sizes_do_not_count() -> None:
