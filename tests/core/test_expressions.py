@@ -3,8 +3,6 @@
 import random
 import re
 import time
-from importlib import import_module
-from importlib.util import find_spec
 
 import pytest
 from hypothesis import given
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 
 from symbolize.core.errors import UsageError
 from symbolize.core.expressions import compiled
+from tests.support.tools import package
 
 SECONDS = 0.5
 NAMES = [
@@ -52,10 +51,10 @@ def test_python_answers_the_same(pattern: str) -> None:
     assert [answers(pattern, name) for name in NAMES] == [of_python(pattern, name) for name in NAMES]
 
 
-@pytest.mark.skipif(find_spec("re2") is None, reason="needs the package google-re2")
+@pytest.mark.oracle
 def test_re2_answers_the_same() -> None:
     """RE2 is what pprof has: ordinary expressions, its own classes and escapes, cases and ends of lines."""
-    re2 = import_module("re2")
+    re2 = package("re2")
     for pattern in ORDINARY:
         part, whole = re2.compile(pattern), re2.compile(rf"\A(?:{pattern})\z")
         theirs = [(part.search(name) is not None, whole.search(name) is not None) for name in NAMES]

@@ -62,7 +62,7 @@ DEBIAN = {
 """Programs and files by the package of Debian that has them."""
 PACKAGES = {"distributed", "duckdb", "fsspec", "grpc_tools", "jsonschema", "material", "mkdocs", "mkdocstrings"}
 PACKAGES |= {"moto", "opentelemetry", "pandas", "perfetto", "prometheus_client", "pyarrow", "s3fs", "starlette"}
-PACKAGES |= {"symbolic", "uvicorn", "yaml"}
+PACKAGES |= {"re2", "uvicorn", "yaml"}
 """Packages of Python, which the extra `dev` installs."""
 
 INSTALLED_BY = {name: f"apt-get install {package}" for package, names in DEBIAN.items() for name in names}

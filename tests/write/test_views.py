@@ -270,7 +270,7 @@ def test_no_cell_is_a_formula(name: str) -> None:
     assert {each for title, each in zip(heading, row, strict=True) if title not in ("function", "module", "file")} == {
         "-1"
     }
-    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet = package("pyarrow.parquet")
     assert parquet.read_table(io.BytesIO(written(made, "parquet"))).to_pylist()[0]["function"] == name
 
 
