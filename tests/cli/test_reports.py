@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 import symbolize
@@ -16,6 +15,7 @@ from symbolize.cli.reports import has_colour, width_of
 from tests.support.batch_runs import trace
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pprof_writer import Line, Mapping, Place, profile
+from tests.support.tools import package
 
 PROF = str(FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof")
 BIN = str(BINARIES / "gcc-pie")
@@ -36,7 +36,7 @@ def test_what_goes_where(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bad", PROF, "-b", BIN, "-o", "out", "--report", "json"]) == 1
     out, err = capsys.readouterr()
     (line,) = out.splitlines()
-    jsonschema.validate(json.loads(line), SCHEMA)
+    package("jsonschema").validate(json.loads(line), SCHEMA)
     assert err.startswith("symbolize: bad: is not a profile")
     assert err.count("\n") == 1
 
@@ -159,7 +159,7 @@ def test_profiles_of_a_trace_as_data(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["t.pftrace", "-b", BIN, "--report", "json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     for row in rows:
-        jsonschema.validate(row, SCHEMA)
+        package("jsonschema").validate(row, SCHEMA)
     assert [row["of"] for row in rows] == [
         {"kind": "heap", "detail": "libc.malloc", "pid": pid, "process": f"/bin/p{pid}"} for pid in (7, 81)
     ]

@@ -200,6 +200,7 @@ def is_explained(ours: bytes, reference: bytes) -> bool:
     )
 
 
+@pytest.mark.process
 def test_flushed_before_it_waits(tmp_path: Path) -> None:
     """A client that waits for an answer gets it before it closes the pipe, through a link with the name of the tool."""
     link = tmp_path / "x86_64-linux-gnu-llvm-symbolizer-19"

@@ -88,7 +88,9 @@ SUBJECTS = {
     "zlib": fixture("gcc-gz-zlib", "ledger", "price_list"),
     "split": split("gcc-split", "ledger", "price_list", COUNT),
 }
-SUBJECT_PARAMS = [pytest.param(name, marks=pytest.mark.needs("rustc") if name == "rust" else ()) for name in SUBJECTS]
+SUBJECT_PARAMS = [
+    pytest.param(name, marks=pytest.mark.needs("rustc", "gcc") if name == "rust" else ()) for name in SUBJECTS
+]
 
 
 @pytest.fixture(scope="module", params=SUBJECT_PARAMS)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -25,6 +24,7 @@ from symbolize.report.several import render as several
 from symbolize.report.text import render
 from symbolize.resolve.resolution import Resolution
 from tests.support.pprof_writer import Line, Mapping, Place, profile
+from tests.support.tools import package
 
 SCHEMA = json.loads((Path(symbolize.__file__).parent / "report" / "report.schema.json").read_text())
 MAPPINGS = [Mapping(0x1000, 0x9000, 0, "/bin/app", "ab" * 20), Mapping(0x10000, 0x20000, 0, "/lib/libc.so")]
@@ -211,7 +211,7 @@ def test_json() -> None:
     assert text.count("\n") == 1
     assert text.endswith("\n")
     data = json.loads(text)
-    jsonschema.validate(data, SCHEMA)
+    package("jsonschema").validate(data, SCHEMA)
     assert set(data) == set(SCHEMA["properties"])
     assert set(data["mappings"][0]) == set(SCHEMA["$defs"]["mapping"]["properties"])
     assert data["schema_version"] == 2

@@ -54,7 +54,7 @@ def names(result: Result) -> list[list[str]]:
     return [[frame.function for frame in stack if not frame.is_inlined] for stack in result.profile.stacks()]
 
 
-@pytest.mark.needs("rustc")
+@pytest.mark.needs("rustc", "gcc")
 def test_rust(tmp_path: Path) -> None:
     """Nothing is put back. Of two functions that the compiler made one, each stack has the same, marked as folded."""
     program = Program(tmp_path, [find("rustc"), "-O", "-g", "-Ccodegen-units=1"], prog_rs=RUST)

@@ -92,7 +92,13 @@ needs_compiled = pytest.mark.skipif(not COMPILED, reason="nothing is compiled: p
 
 def missing(names: Iterable[str]) -> str:
     """What of these is not installed, and what installs it; "" if all of them are."""
-    return "; ".join(f"{name} is not installed: {INSTALLED_BY[name]}" for name in names if not find(name))
+    lost: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        if not find(name):
+            lost.setdefault(INSTALLED_BY[name], []).append(name)
+    return "; ".join(
+        f"{' and '.join(each)} {'are' if len(each) > 1 else 'is'} not installed: {how}" for how, each in lost.items()
+    )
 
 
 @cache

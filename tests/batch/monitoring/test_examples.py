@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.tools import package
+
+package("prometheus_client")
+
 from symbolize.batch.monitoring.metrics import METRICS, PREFIX
 from symbolize.core.reasons import Reason
 from tests.support.docs_examples import DOCS
-from tests.support.tools import package
 
 RULES = DOCS / "examples" / "prometheus-rules.yaml"
 DASHBOARD = DOCS / "examples" / "grafana-dashboard.json"

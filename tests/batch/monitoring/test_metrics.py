@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.tools import package
+
+parser = package("prometheus_client.parser")
 
 from symbolize.batch.manifest import InputResult, Manifest
 from symbolize.batch.monitoring import metrics_export
@@ -29,7 +32,7 @@ def samples(metrics: Metrics) -> Samples:
     """All samples by name and values of the labels in alphabetical order, as Prometheus' own parser reads them."""
     return {
         (sample.name.removeprefix("symbolize_"), tuple(sample.labels.values())): sample.value
-        for family in text_string_to_metric_families(metrics.render().decode())
+        for family in parser.text_string_to_metric_families(metrics.render().decode())
         for sample in family.samples
     }
 
@@ -135,7 +138,7 @@ def test_every_line_is_of_the_format() -> None:
             seen.add(name)
         elif not line.startswith("# TYPE "):
             assert line.startswith(name)
-    kinds = {family.name: family.type for family in text_string_to_metric_families(text)}
+    kinds = {family.name: family.type for family in parser.text_string_to_metric_families(text)}
     assert kinds["symbolize_inputs"] == "counter"
     assert kinds["symbolize_inputs_waiting"] == "gauge"
     assert kinds["symbolize_input_seconds"] == "histogram"
@@ -346,7 +349,7 @@ def test_server_answers(server: MetricsServer) -> None:
     status, kind, body = ask(server, "/metrics")
     assert (status, kind.partition(";")[0]) == (200, "text/plain")
     assert b"symbolize_inputs_waiting 1.0\n" in body
-    assert list(text_string_to_metric_families(body.decode()))
+    assert list(parser.text_string_to_metric_families(body.decode()))
     assert ask(server, "/metrics?name[]=x")[0] == 200
 
 
