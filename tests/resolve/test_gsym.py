@@ -10,7 +10,7 @@ from symbolize.elf import ElfImage
 from tests.support.fixture_files import FIXTURES
 from tests.support.gsym_writer import Function, gsym_file
 from tests.support.pprof_writer import Place
-from tests.support.spectra import BASE, FIXED, MAIN, PIE, PIE_ID, WHOLE, function
+from tests.support.spectra import BASE, FIXED, MAIN, PIE, PIE_ID, WHOLE, main_of
 from tests.support.whole_runs import run
 
 
@@ -49,7 +49,7 @@ def test_fixed_addresses(tmp_path: Path) -> None:
     """Of a program that is not moved, the first segment is where the file says it is."""
     with ElfImage.open(FIXED) as image:
         low, build_id = min(segment.vaddr for segment in image.segments), image.build_id or ""
-    vaddr = function(FIXED, "main")
+    vaddr = main_of(FIXED)
     data = gsym_file([Function(vaddr, 0x10, "main")], base=low, uuid=bytes.fromhex(build_id))
     (tmp_path / "x.gsym").write_bytes(data)
     recorded = WHOLE._replace(start=low, limit=low + 0x10000, offset=0, build_id=build_id)
