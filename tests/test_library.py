@@ -534,6 +534,7 @@ def in_child(job: Callable[[], object]) -> bytes:
     return answer
 
 
+@pytest.mark.process
 def test_a_fork_beside_a_thread_in_the_index() -> None:
     """It waits for the thread, whose locks would stay locked in the child; there the folders are walked again."""
     profile = symbolize.load(SPECTRA)
@@ -555,6 +556,7 @@ def test_a_fork_beside_a_thread_in_the_index() -> None:
         assert symbolizer.symbolize(profile).report.leaf_percent == expected
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("servers", [(), "http://127.0.0.1:1"])
 def test_a_fork_while_it_is_in_use(servers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a thread was doing is never done in the child, and connections cannot be shared: an error says so."""

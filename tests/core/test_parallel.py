@@ -59,6 +59,7 @@ def test_limited_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(used) == {threading.get_ident()}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("before", [None, "/before"])
 def test_own_import_path(before: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes import from the folders of this one, but for those that depend on the current folder; then the
