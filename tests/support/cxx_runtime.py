@@ -11,11 +11,8 @@ MAX_NAME = 1024
 
 
 @cache
-def _functions() -> tuple[Callable[..., int | None], Callable[..., None]] | None:
-    try:
-        demangler = ctypes.CDLL("libstdc++.so.6").__getattr__("__cxa_demangle")
-    except (OSError, AttributeError):
-        return None
+def _functions() -> tuple[Callable[..., int | None], Callable[..., None]]:
+    demangler = ctypes.CDLL("libstdc++.so.6").__getattr__("__cxa_demangle")
     demangler.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
     demangler.restype = ctypes.c_void_p
     free = ctypes.CDLL(None).free
@@ -24,16 +21,9 @@ def _functions() -> tuple[Callable[..., int | None], Callable[..., None]] | None
     return demangler, free
 
 
-def available() -> bool:
-    """Whether this machine has libstdc++."""
-    return _functions() is not None
-
-
 def demangle(name: bytes) -> bytes | None:
     """What libstdc++ makes of a linkage name; None if it refuses it."""
-    functions = _functions()
-    assert functions is not None
-    demangler, free = functions
+    demangler, free = _functions()
     result = demangler(name, None, None, None)
     if not result:
         return None

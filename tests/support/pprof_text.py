@@ -118,14 +118,6 @@ def of_profile(profile: Profile, keys: tuple[str, ...] = ("bytes",), *, with_nam
     return Raw(kinds, period.strip(), profile.period, weights)
 
 
-def without_names(raw: Raw) -> Raw:
-    """The same without functions."""
-    weights: dict[Key, list[int]] = {}
-    for (stack, labels), values in raw.weights.items():
-        add(weights, (tuple((address, mapping, "") for address, mapping, _ in stack), labels), values)
-    return raw._replace(weights=weights)
-
-
 def totals(raw: Raw) -> list[int]:
     """The sums of all columns."""
     sums: Counter[int] = Counter()
