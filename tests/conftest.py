@@ -3,6 +3,7 @@
 import gc
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,9 @@ settings.register_profile(
 )
 settings.register_profile("plain", settings.get_profile("full"), max_examples=FULL_EXAMPLES // 4)
 
+LEAVES_OUT = re.compile(r"\bnot\b.*\bfull\b")
+"""An expression of markers without those of the full run: `not full`, `not (oracle or full)`."""
+
 SERVER = """
 import logging, sys
 from moto.server import ThreadedMotoServer
@@ -44,13 +48,13 @@ sys.stdin.read()
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how many examples property tests take. Commands that tests start keep their compiled modules, or each of
     thousands compiles them again."""
-    settings.load_profile("plain" if "not full" in config.option.markexpr else "full")
+    settings.load_profile("plain" if LEAVES_OUT.search(config.option.markexpr) else "full")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """What a test needs and is missing skips it. A test with the store is one of processes; one with another program,
-    unless it is one of processes, has that for its oracle."""
+    """Skip a test that needs what is missing. Mark one with the store as one of processes, and one that needs another
+    program as one with an oracle, unless it is one of processes."""
     if "endpoint" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.process)
     names = [name for mark in item.iter_markers("needs") for name in mark.args]
@@ -61,7 +65,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    """A worker of pytest-xdist counts what it leaves out."""
+    """Count what a worker of pytest-xdist leaves out."""
     output = getattr(items[0].config, "workeroutput", None) if items else None
     if output is not None:
         output["deselected"] = output.get("deselected", 0) + len(items)
@@ -69,7 +73,7 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """The summary says how many that are, the same in every worker, as it does without workers."""
+    """Have the summary say how many that are, the same in every worker, as it does without workers."""
     if count := getattr(node, "workeroutput", {}).get("deselected"):
         node.config.pluginmanager.get_plugin("terminalreporter").stats.setdefault("deselected", [node] * count)
 

@@ -91,7 +91,7 @@ needs_compiled = pytest.mark.skipif(not COMPILED, reason="nothing is compiled: p
 
 
 def missing(names: Iterable[str]) -> str:
-    """What of these is not installed, and what installs it; "" if all of them are."""
+    """The names that are not installed, with what installs them; "" if all are."""
     lost: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
         if not find(name):
