@@ -10,8 +10,9 @@ print(result.report.leaf_percent, result.top(3))
 import os
 import sys
 
-# `python -m symbolize` looks into the current folder first, where anybody's files may lie, unless the program does.
-if sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)] in ("symbolize", "-msymbolize"):
+# `python -m symbolize` looks into the current folder first, where anybody's files may lie, unless the program does. The
+# name of the module may be in a word with the option and others before it, as in `python -Bmsymbolize`.
+if sys.argv[:1] == ["-m"] and f"-m{sys.orig_argv[-len(sys.argv)]}".endswith("msymbolize"):
     if not sys.flags.safe_path and sys.path[0] != os.path.dirname(__path__[0]):
         del sys.path[0]
 

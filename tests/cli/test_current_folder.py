@@ -14,6 +14,8 @@ from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.interpreted import PACKAGE
 from tests.support.symbol_server import job, symbol_server
 
+pytestmark = pytest.mark.process
+
 PROF = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
 LEDGER = BINARIES / "gcc-pie" / "ledger"
 FOLDER = str(LEDGER.parent)
@@ -85,11 +87,11 @@ def test_module(executed: Path) -> None:
         run(MODULE, *options, "-q", "-o", f"there{ending}")
         assert main([*options, "-q", "-o", f"here{ending}"]) == 0
         assert Path(f"there{ending}").read_bytes() == Path(f"here{ending}").read_bytes()
-    assert run(MODULE, "addr", str(LEDGER), hex(MAIN)).stdout == f"{MAIN:#x}: main  /src/ledger/main.cc:152:12\n"
+    for start in (MODULE, ["-msymbolize"], ["-Wignore", "-Bmsymbolize"]):
+        assert run(start, "addr", str(LEDGER), hex(MAIN)).stdout == f"{MAIN:#x}: main  /src/ledger/main.cc:152:12\n"
     assert os.listdir(executed) == []
 
 
-@pytest.mark.process
 @pytest.mark.needs("starlette", "uvicorn")
 def test_serve(executed: Path) -> None:
     """The workers of a server neither."""
