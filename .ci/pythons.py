@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""The Pythons of this machine that the package promises to run on; as a command, the path of the newest."""
+"""The Pythons of this machine that the package supports; as a command, the path of the newest."""
 
 import os
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WHEELS = PROJECT["tool"]["cibuildwheel"]["build"].split()
-PROMISED = [f"3.{name.removeprefix('cp3').removesuffix('-*')}" for name in WHEELS]
+SUPPORTED = [f"3.{name.removeprefix('cp3').removesuffix('-*')}" for name in WHEELS]
 """Versions, the oldest first."""
 USABLE = "import ensurepip, os, sysconfig; os.stat(sysconfig.get_path('include') + '/Python.h')"
 
@@ -26,9 +27,11 @@ def interpreter(version: str) -> str | None:
 
 
 def installed() -> list[tuple[str, str]]:
-    """Version and path of each promised Python that is installed, the oldest first."""
-    return [(version, path) for version in PROMISED if (path := interpreter(version)) is not None]
+    """Version and path of each supported Python that is installed, the oldest first."""
+    return [(version, path) for version in SUPPORTED if (path := interpreter(version)) is not None]
 
 
 if __name__ == "__main__":
-    print(installed()[-1][1])
+    if not (found := installed()):
+        sys.exit(f"no Python {' or '.join(SUPPORTED)} has venv and headers: apt-get install python3-venv python3-dev")
+    print(found[-1][1])

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The source distribution, wheels of it for the oldest and the newest Python that are promised and installed, and a
+"""The source distribution, wheels of it for the oldest and the newest Python that are supported and installed, and a
 smoke test of each.
 
 A wheel is installed into an environment without a compiler, names the README's profile there, as one and as a batch,
 and passes the few tests of [tool.cibuildwheel]: beside the installed package, not with its sources. The oldest Python
-does so with the oldest dependencies that pyproject.toml admits, the newest with the newest.
+does so with the oldest dependencies that pyproject.toml admits, the newest with the newest; where there is one Python
+only, it does both.
 """
 
 import email
@@ -20,7 +21,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pythons import PROJECT, PROMISED, ROOT, installed
+from pythons import PROJECT, ROOT, SUPPORTED, installed
 
 WORK = ROOT / "build" / "wheels"
 WHEELS = PROJECT["tool"]["cibuildwheel"]
@@ -140,31 +141,31 @@ def main() -> int:
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     try:
-        every = installed()
-        found = every[:: max(1, len(every) - 1)]
+        found = installed()
+        first, last = found[0], found[-1]
         tools = made(WORK / "tools", sys.executable)
         pip(tools, "install", "--only-binary=:all:", *CHECKS, *PROJECT["build-system"]["requires"])
         sources = unpacked_sdist(tools)
-        wheels = [built(version, python, sources) for version, python in found]
-        for wheel in wheels:
+        wheels = {version: built(version, python, sources) for version, python in dict([first, last]).items()}
+        for wheel in wheels.values():
             print(checked(tools, wheel), flush=True)
-        print(uncompiled(*found[0], sources), flush=True)
+        print(uncompiled(*first, sources), flush=True)
         tests = WORK / "tests"
         tests.mkdir()
         for name in WHEELS["test-sources"]:
             shutil.move(sources / name, tests)
-        names = ("oldest", [*map(oldest, DEPENDENCIES)]), ("newest", DEPENDENCIES)
-        with ThreadPoolExecutor(len(wheels)) as pool:
+        ways = (first, "oldest", [*map(oldest, DEPENDENCIES)]), (last, "newest", DEPENDENCIES)
+        with ThreadPoolExecutor(len(ways)) as pool:
             jobs = [
-                pool.submit(Installed(wheel, python, name).test, dependencies, tests)
-                for wheel, (_, python), (name, dependencies) in zip(wheels, found, names, strict=False)
+                pool.submit(Installed(wheels[version], python, name).test, dependencies, tests)
+                for (version, python), name, dependencies in ways
             ]
         for job in jobs:
             print(job.result(), flush=True)
     except subprocess.CalledProcessError as error:
         print(error.stdout, error, sep="\n", file=sys.stderr)
         return 1
-    print("not tried:", ", ".join(sorted({*PROMISED} - {version for version, _ in found})) or "none")
+    print("not tried:", ", ".join(sorted({*SUPPORTED} - wheels.keys())) or "none")
     return 0
 
 
