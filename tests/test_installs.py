@@ -29,7 +29,7 @@ CODE = ["*.py", ".ci/*.py", *(f"{name}/**/*.py" for name in ("benchmarks", "fixt
 TEXTS = ["*.md", "docs/**/*.md", "docs/examples/*", "fixtures/**/*.md", ".github/**/*.yml", ".ci/run", "Containerfile"]
 
 COMMAND = re.compile(
-    r"\b(?:(?:uv\s+)?pip3?\s+(?:install|download|wheel)|pipx\s+install|uv\s+(?:add|tool\s+install)"
+    r"\b(?:(?:uv\s+)?pip[\d.]*(?:\s+-\S+)*\s+(?:install|download|wheel)|pipx\s+install|uv\s+(?:add|tool\s+install)"
     r"|(?P<runs>pipx\s+run|uvx|uv\s+tool\s+run))(?=\s)"
 )
 """What installs all packages that follow, or `runs` the first one."""
@@ -37,7 +37,7 @@ END = re.compile(r"[`|;)\n]|&&")
 """What ends a command."""
 REQUIREMENT = re.compile(rf"\b(?:symbolize|{NAME})(?:\[[a-z][a-z0-9,-]*\]|\s*[=~><]=\s*\d|\s+@\s+\w+\+?\w*:)")
 """This project with an extra, a version or an address, as in a file of requirements."""
-MAY_INSTALL = re.compile(rf"\b(?:pip[3x]?|uvx?)\b|{REQUIREMENT.pattern}")
+MAY_INSTALL = re.compile(rf"\b(?:pip[\d.]*|pipx|uvx?)\b|{REQUIREMENT.pattern}")
 """What a program has somewhere whose texts are worth a look: parsing all takes seconds."""
 PATH = re.compile(r"\.$|\.\[|.*[/$]|.*\.whl$")
 """A checkout, a wheel or a variable."""
@@ -125,6 +125,7 @@ def test_only_known_packages_are_installed_by_name() -> None:
     [
         "pip install symbolize",
         "pip install -U symbolize\n",
+        "pip3.12 --quiet install symbolize",
         "pip install 'symbolize[serve]'",
         "pip install --force-reinstall --no-binary symbolize symbolize",
         "pip install --no-binary=symbolize .",
