@@ -126,18 +126,29 @@ FAILS: dict[str, Callable[[str, str], bool]] = {
 
 @contextmanager
 def failing(role: str, how: str, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """While this lasts, the S3 server at `endpoint` fails in a role."""
+    """Let the S3 server at `endpoint` fail in a role while this lasts."""
     with monkeypatch.context() as patched, StoreProxy(endpoint, lambda *asked: how * FAILS[role](*asked)) as proxy:
         impatient(patched)
-        patched.setattr("symbolize.storage.clock.call_within", hasty(lambda: proxy.failed[-1:] == ["hangs"]))
-        patched.setenv("AWS_ENDPOINT_URL", proxy.url)
+        patched.setattr(
+            "symbolize.storage.clock.call_within", hasty(lambda: proxy.failed[-1:] in (["hangs"], ["slow"]))
+        )
+        patched.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1" if how == "down" else proxy.url)
+        if how == "credentials":
+            patched.delenv("AWS_ACCESS_KEY_ID")
+            patched.delenv("AWS_SECRET_ACCESS_KEY")
         yield
 
 
 @pytest.mark.process
 @pytest.mark.usefixtures("_direct")
 @pytest.mark.parametrize(
-    ("role", "how"), [("listing", "denied"), ("input", "stops"), ("output", "overloaded"), ("cache", "hangs")]
+    ("role", "how"),
+    [
+        *(("listing", "denied"), ("input", "stops"), ("output", "overloaded"), ("cache", "hangs")),
+        *(pytest.param("listing", how, marks=pytest.mark.full) for how in UNLISTED),
+        *(pytest.param("input", how, marks=pytest.mark.full) for how in ("breaks", "slow")),
+        pytest.param("output", "no-bucket", marks=pytest.mark.full),
+    ],
 )
 def test_an_s3_server_that_fails(
     role: str,
@@ -149,7 +160,7 @@ def test_an_s3_server_that_fails(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The same with a real client and server: each role, and a failure of each kind."""
+    """The same with a real client and server: each role, and each failure, in the words of the client."""
     bucket.put("in/one.pb.gz", data=PERF.read_bytes())
     runs(bucket.url, role, how, failing(role, how, endpoint, monkeypatch), tmp_path, capsys)
     bucket.system.clear_instance_cache()
