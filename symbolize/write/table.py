@@ -15,7 +15,7 @@ ROWS_AT_ONCE = 1 << 12
 LARGEST = (1 << 63) - 1
 """Of whole numbers in Parquet; sums that are larger are floating-point numbers there."""
 
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+FORMULA: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 """How texts begin that spreadsheets take for formulas, also in the wide letters that some of them read alike."""
 
 
