@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.buckets import Bucket
+from tests.support.needs import PACKAGES, missing, package
 from tests.support.seeds import FULL_EXAMPLES
-from tests.support.tools import PACKAGES, missing, package
 
 COUNT = itertools.count()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.docs_examples import DOCS, PAGES, ROOT
-from tests.support.tools import package
+from tests.support.needs import package
 
 SMALL = 300
 """Pixels that a picture is wider than."""

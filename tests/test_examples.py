@@ -17,7 +17,7 @@ from symbolize.cli.options import EXIT_BELOW, EXIT_SOME, EXIT_USAGE
 from symbolize.core.errors import UsageError
 from tests.support.docs_examples import DOCS, PAGES, ROOT
 from tests.support.examples import EXAMPLES, FILES, PROGRAM, commands
-from tests.support.tools import package
+from tests.support.needs import package
 
 yaml = package("yaml")
 

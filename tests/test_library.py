@@ -24,7 +24,7 @@ from symbolize.profile import Frame, Profile
 from symbolize.symbols import Frames, TableCache, frames_at
 from symbolize.symbols import lookup as lookup_files
 from symbolize.write import encode
-from tests.support.tools import package
+from tests.support.needs import package
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 BINARIES = FIXTURES / "bin/gcc-pie"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tools import find, missing, package
+from tests.support.needs import find, missing, package
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from symbolize.storage.input_names import Input
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import ALL_DONE, BINS, LEDGER, SPECTRA, copies, outputs
 from tests.support.fixture_files import BINARIES
-from tests.support.tools import package
+from tests.support.needs import package
 
 
 def test_a_task_of_several_is_divided_to_find_the_bad_one(some: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from tests.support.buckets import Bucket
 from tests.support.docs_examples import DOCS, lay_out
 from tests.support.fixture_files import FIXTURES
 from tests.support.messages import profile_pb2
-from tests.support.tools import package
+from tests.support.needs import package
 
 parquet = package("pyarrow.parquet")
 

@@ -43,8 +43,8 @@ from tests.support.batch_runs import (
     wait_until,
 )
 from tests.support.fixture_files import BINARIES
+from tests.support.needs import package
 from tests.support.poison import MEMORY, REASONS, Saboteur, write_poison
-from tests.support.tools import package
 
 LEDGER = GPERFTOOLS / "ledger-gcc-split.prof"
 SPECTRA = GPERFTOOLS / "spectra-clang-pie.prof"

@@ -32,7 +32,7 @@ from tests.support.batch_runs import (
 )
 from tests.support.fixture_files import BINARIES
 from tests.support.http_server import HttpServer, Request
-from tests.support.tools import package
+from tests.support.needs import package
 
 distributed = package("distributed")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.batch_runs import BINS, LEDGER, copies, files_below, kill_group, outputs, run, start
-from tests.support.tools import package
+from tests.support.needs import package
 
 parquet = package("pyarrow.parquet")
 

@@ -22,7 +22,7 @@ from symbolize.symbols import SymbolTable, TableCache
 from symbolize.symbols.build import Builder
 from tests.support.batch_engines import DirectEngine
 from tests.support.fixture_files import BINARIES, FIXTURES
-from tests.support.tools import needs_compiled
+from tests.support.needs import needs_compiled
 
 PERF = FIXTURES / "profiles" / "perf" / "spectra-gcc-pie.pb.gz"
 LEDGER = FIXTURES / "profiles" / "perf" / "ledger-clang-nopie-dwarf4-lld.pb.gz"

@@ -14,8 +14,8 @@ from symbolize.cli import main
 from symbolize.cli.reports import has_colour, width_of
 from tests.support.batch_runs import trace
 from tests.support.fixture_files import BINARIES, FIXTURES
+from tests.support.needs import package
 from tests.support.pprof_writer import Line, Mapping, Place, profile
-from tests.support.tools import package
 
 PROF = str(FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof")
 BIN = str(BINARIES / "gcc-pie")

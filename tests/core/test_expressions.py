@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from symbolize.core.errors import UsageError
 from symbolize.core.expressions import compiled
-from tests.support.tools import package
+from tests.support.needs import package
 
 SECONDS = 0.5
 NAMES = [

@@ -8,7 +8,7 @@ import pytest
 
 from symbolize.core.grouping import add_up, first_of_numbers, number_lists, number_tuples
 from tests.support import interpreted
-from tests.support.tools import needs_compiled
+from tests.support.needs import needs_compiled
 
 SCRIPT = """
 import json

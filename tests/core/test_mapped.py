@@ -15,7 +15,7 @@ import pytest
 
 from symbolize.core import mapped
 from symbolize.core.mapped import CHANGED, UNREADABLE, ChangedFile, MappedFile, let_go
-from tests.support.tools import needs_compiled
+from tests.support.needs import needs_compiled
 
 SIZE = 64 * os.sysconf("SC_PAGE_SIZE")
 

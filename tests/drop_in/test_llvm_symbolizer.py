@@ -20,7 +20,7 @@ from symbolize.elf import ElfImage
 from symbolize.names import same_function
 from tests.support.drop_ins import SPECTRA, Output, other, own
 from tests.support.fixture_files import BINARIES
-from tests.support.tools import find
+from tests.support.needs import find
 
 LLVM = find("llvm-symbolizer-19")
 needs_llvm = pytest.mark.needs("llvm-symbolizer-19")

@@ -14,7 +14,7 @@ import pytest
 from symbolize.drop_in.trace_lines import LONGEST, trace_line
 from symbolize.elf import ElfImage, inside_calls
 from tests.support.drop_ins import SPECTRA, Output, other, own
-from tests.support.tools import find
+from tests.support.needs import find
 
 BUILD_ID = "fddfb64b84f1b9151c2c4bfbd662e7eb392cb1d0"
 MAIN = 0x2340

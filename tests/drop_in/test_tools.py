@@ -11,6 +11,7 @@ import pytest
 
 from tests.support import gperftools_writer
 from tests.support.fixture_files import BINARIES, FIXTURES, segments
+from tests.support.needs import find
 from tests.support.tool_folders import (
     Tools,
     address_only,
@@ -20,7 +21,6 @@ from tests.support.tool_folders import (
     real,
     stand_in,
 )
-from tests.support.tools import find
 
 PROGRAMS = Path(__file__).parent / "programs"
 LLVM = find("llvm-symbolizer-19")

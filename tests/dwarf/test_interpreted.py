@@ -8,7 +8,7 @@ from tests.support import dump_tables
 from tests.support.dwarf_corpus import FORMATS, small_file
 from tests.support.fixture_files import BINARIES, PARTS
 from tests.support.interpreted import run
-from tests.support.tools import needs_compiled
+from tests.support.needs import needs_compiled
 
 pytestmark = [pytest.mark.process, needs_compiled]
 

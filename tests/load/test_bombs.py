@@ -14,7 +14,7 @@ from symbolize.load import compression, pprof
 from symbolize.load.compression import decompressed
 from symbolize.load.open import load_all
 from tests.support.bombs import BASE, BOMBS, SAMPLE_START, field, padded
-from tests.support.tools import needs_compiled
+from tests.support.needs import needs_compiled
 from tools.fuzz.run import peak, reset_peak
 
 SIZE = 4 << 20

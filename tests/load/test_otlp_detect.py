@@ -12,9 +12,9 @@ from symbolize.load.open import FORMATS
 from symbolize.load.otlp.shape import is_message
 from tests.support.bombs import BASE
 from tests.support.messages import classes, profile_pb2
+from tests.support.needs import package
 from tests.support.perfetto_traces import STATE
 from tests.support.seeds import examples
-from tests.support.tools import package
 
 otlp_pb2 = classes("otlp_profiles")
 NUMBERS = st.one_of(st.integers(0, 3), st.integers(0, 300), st.integers(0, (1 << 63) - 1))

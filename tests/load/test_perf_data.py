@@ -22,8 +22,8 @@ from symbolize.load.perf.header import BuildId, read_build_id, read_event
 from symbolize.load.perf.recording import Recording
 from symbolize.profile import AddressKind, Profile
 from tests.support import perf_writer as w
+from tests.support.needs import needs_compiled
 from tests.support.perf_writer import BIG, LITTLE, Event, Format
-from tests.support.tools import needs_compiled
 
 FORMS = pytest.mark.parametrize("form", [LITTLE, BIG], ids=["little", "big"])
 KERNEL = 0xFFFF_FFFF_8100_0000

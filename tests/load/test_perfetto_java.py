@@ -13,7 +13,7 @@ from symbolize.load.model import Choice
 from symbolize.load.perfetto import java
 from symbolize.write import encode
 from tests.support import perfetto_writer as w
-from tests.support.tools import package
+from tests.support.needs import package
 
 APP = "/data/app/~~a1==/com.acme.app-b2==/base.apk"
 CODEC = w.java_class(

@@ -7,7 +7,7 @@ from symbolize.load import load_all
 from symbolize.load.detect import KNOWN_WIRE, is_trace
 from symbolize.write import encode
 from tests.support import perfetto_writer as w
-from tests.support.tools import package
+from tests.support.needs import package
 
 messages = package("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 

@@ -15,9 +15,9 @@ import pytest
 from symbolize.core.errors import InputError
 from symbolize.load import load_all
 from tests.support import perfetto_writer as w
+from tests.support.needs import package
 from tests.support.perfetto_profiles import labels
 from tests.support.perfetto_reference import MASK64, Contents, Frame, Reference
-from tests.support.tools import package
 
 messages = package("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
 

@@ -10,7 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 import symbolize
 from symbolize.load.perfetto import constants
 from symbolize.proto import perfetto_trace_tags
-from tests.support.tools import package
+from tests.support.needs import package
 
 ROOT = Path(__file__).resolve().parents[2]
 VARINTS = {

@@ -14,8 +14,8 @@ from symbolize.names import itanium_demangler, itanium_nodes
 from symbolize.names.rust import is_legacy
 from symbolize.names.simplify import drop_clone_notes, simplify
 from tests.support import cxx_runtime, interpreted
+from tests.support.needs import needs_compiled
 from tests.support.seeds import examples
-from tests.support.tools import needs_compiled
 from tools.names.make_modern import REASONS, UNKNOWN, plain
 
 GOLDEN = [

@@ -15,8 +15,8 @@ from symbolize import names
 from symbolize.core.cursor import COMPILED
 from symbolize.names.rust import RustDemangler, is_legacy
 from tests.support import interpreted
+from tests.support.needs import needs_compiled
 from tests.support.seeds import examples
-from tests.support.tools import needs_compiled
 
 GOLDEN = [
     name

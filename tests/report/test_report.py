@@ -23,8 +23,8 @@ from symbolize.report.several import ProfileRow
 from symbolize.report.several import render as several
 from symbolize.report.text import render
 from symbolize.resolve.resolution import Resolution
+from tests.support.needs import package
 from tests.support.pprof_writer import Line, Mapping, Place, profile
-from tests.support.tools import package
 
 SCHEMA = json.loads((Path(symbolize.__file__).parent / "report" / "report.schema.json").read_text())
 MAPPINGS = [Mapping(0x1000, 0x9000, 0, "/bin/app", "ab" * 20), Mapping(0x10000, 0x20000, 0, "/lib/libc.so")]

@@ -10,7 +10,7 @@ from symbolize.core.stack_check import StackCheck
 from symbolize.elf import ElfImage, jumps_through_tables
 from symbolize.profile import Profile
 from tests.support.called import Program
-from tests.support.tools import find
+from tests.support.needs import find
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -7,7 +7,7 @@ import pytest
 from symbolize import Profile, Result, Symbolizer
 from symbolize.write import encode
 from tests.support.called import Program
-from tests.support.tools import find
+from tests.support.needs import find
 
 RUST = """
 use std::hint::black_box;

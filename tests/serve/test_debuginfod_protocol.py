@@ -14,8 +14,8 @@ import pytest
 
 from tests.support.fixture_files import FIXTURES
 from tests.support.http_server import HttpServer, Request
+from tests.support.needs import package
 from tests.support.symbol_server import HttpClient, build_id, serving, settings
-from tests.support.tools import package
 
 package("starlette")
 package("uvicorn")

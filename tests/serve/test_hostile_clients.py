@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from tests.support.fixture_files import FIXTURES
+from tests.support.needs import package
 from tests.support.symbol_server import HttpClient, build_id, job, serving, settings
-from tests.support.tools import package
 
 package("starlette")
 package("uvicorn")

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 
-from tests.support.tools import package
+from tests.support.needs import package
 
 package("starlette")
 package("prometheus_client")

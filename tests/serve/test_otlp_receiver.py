@@ -15,8 +15,8 @@ from google.protobuf import json_format
 
 from tests.support.fixture_files import FIXTURES
 from tests.support.http_server import HttpServer, Request
+from tests.support.needs import package
 from tests.support.symbol_server import Answer, HttpClient, serving, settings
-from tests.support.tools import package
 
 package("starlette")
 package("uvicorn")

@@ -23,8 +23,8 @@ from symbolize.load import load
 from symbolize.write import write
 from tests.support.fixture_files import FIXTURES
 from tests.support.http_server import HttpServer, Request
+from tests.support.needs import find, package
 from tests.support.symbol_server import SymbolServer, breakpad_id, build_id, job, symbol_server, wait_until_ready
-from tests.support.tools import find, package
 
 package("starlette")
 package("uvicorn")

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from tests.support.fixture_files import FIXTURES
+from tests.support.needs import package
 from tests.support.symbol_server import HttpClient, breakpad_id, build_id, job, serving, settings
-from tests.support.tools import package
 
 package("starlette")
 package("uvicorn")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.fixture_files import FIXTURES
+from tests.support.needs import package
 from tests.support.symbol_server import Answer, HttpClient, build_id, job, serving, settings
-from tests.support.tools import package
 
 package("starlette")
 package("uvicorn")

@@ -22,7 +22,7 @@ from tests.support.buckets import Bucket, impatient
 from tests.support.debuginfod_servers import says
 from tests.support.fixture_files import BINARIES
 from tests.support.http_server import HttpServer
-from tests.support.tools import package
+from tests.support.needs import package
 
 FOLDER = BINARIES / "gcc-pie"
 SPECTRA_FILE = FOLDER / "spectra"

@@ -15,8 +15,8 @@ from symbolize.storage import scratch
 from symbolize.storage.backend import Storage
 from tests.support.batch_runs import files_below
 from tests.support.buckets import Bucket, impatient
+from tests.support.needs import package
 from tests.support.storage_files import BAD_NAMES, content, write
-from tests.support.tools import package
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from symbolize.storage.input_names import Input, Problem
 from symbolize.storage.inputs import alternative_names, find_inputs, open_input
 from symbolize.storage.urls import files_at, scheme_of, shown
 from tests.support.buckets import Bucket, impatient
-from tests.support.tools import package
+from tests.support.needs import package
 
 
 def found(*arguments: str, listing: str | None = None) -> list[Input | Problem]:

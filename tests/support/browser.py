@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.tools import find
+from tests.support.needs import find
 
 COMMANDS_FD, ANSWERS_FD = 3, 4
 """The descriptors that `--remote-debugging-pipe` uses; messages end with a NUL."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from tests.support.tools import find
+from tests.support.needs import find
 
 PAGE = 8
 """Functions are looked up by addresses without that many bits."""

@@ -11,7 +11,7 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 
 from tests.support.messages import profile_pb2
-from tests.support.tools import find
+from tests.support.needs import find
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 BINARIES = FIXTURES / "bin"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from symbolize.symbols import SymbolTable
-from tests.support.tools import find
+from tests.support.needs import find
 
 GSYMUTIL = "llvm-gsymutil-19"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from symbolize.elf import ElfImage
-from tests.support.tools import package
+from tests.support.needs import package
 
 profiles_pb2 = package("opentelemetry.proto.profiles.v1development.profiles_pb2")
 common_pb2 = package("opentelemetry.proto.common.v1.common_pb2")

@@ -16,7 +16,7 @@ from tests.support.fixture_files import BINARIES
 from tests.support.go_writer import TEXT, Call, Function, Go, Row, Table, go_file
 from tests.support.interpreted import run
 from tests.support.lookup import Frame, frames_of
-from tests.support.tools import needs_compiled
+from tests.support.needs import needs_compiled
 
 CENSUS = BINARIES / "go" / "census"
 

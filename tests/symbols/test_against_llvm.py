@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from symbolize.core.cursor import COMPILED
-from tests.support.tools import DEBUG_FILES, needs_compiled
+from tests.support.needs import DEBUG_FILES, needs_compiled
 from tools.llvm.compare_llvm import NEEDED, ROOT, compare, label, subjects
 from tools.llvm.judge import same_file
 

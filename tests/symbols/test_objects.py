@@ -13,8 +13,8 @@ from symbolize.symbols import Binary, build_table
 from tests.support.dwarf_writer import function
 from tests.support.elf_writer import ALLOC, COMPRESSED, ET_DYN, ET_REL, EXEC, Section, Symbol
 from tests.support.lookup import TEXT, Frame, frames_at, frames_of, image_of, names_at, vaddr_in
+from tests.support.needs import find
 from tests.support.programs import unit
-from tests.support.tools import find
 from tools.llvm.compare_llvm import ask_llvm
 
 OBJECTS = sorted((Path(__file__).parents[2] / "fixtures" / "bin" / "objects").glob("*.o"))

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import dump_stacks
 from tests.support.interpreted import run
-from tests.support.tools import needs_compiled
+from tests.support.needs import needs_compiled
 
 pytestmark = [pytest.mark.process, needs_compiled]
 

@@ -19,8 +19,8 @@ from symbolize.write import module_symbols
 from symbolize.write.module_symbols import ModuleSymbols
 from tests.support import perfetto_writer as w
 from tests.support.fixture_files import BINARIES, segments
+from tests.support.needs import package
 from tests.support.pprof_writer import Mapping, Place, profile
-from tests.support.tools import package
 
 LEDGER = BINARIES / "gcc-pie" / "ledger"
 START = 0x7F0000000000

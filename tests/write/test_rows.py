@@ -11,8 +11,8 @@ from symbolize.load.pprof import load
 from symbolize.write.rows import MAX_LABELS, MAX_NAME, MAX_TEXT, Row, common_labels, shown_labels, write_rows
 from tests.support.fixture_files import FIXTURES
 from tests.support.messages import profile_pb2
+from tests.support.needs import package
 from tests.support.pprof_writer import Line, Mapping, Place, profile
-from tests.support.tools import package
 
 parquet = package("pyarrow.parquet")
 

@@ -21,9 +21,9 @@ from symbolize.core.expressions import compiled
 from symbolize.load import pprof as loader
 from symbolize.profile import Profile
 from symbolize.write.outputs import OUTPUTS, Output, View, output_of
+from tests.support.needs import package
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 from tests.support.seeds import examples
-from tests.support.tools import package
 
 HOSTILE = 'a;b\n<script>alert("&\x1b[31m")</script> \ud800c'
 MAPPINGS = [Mapping(0x1000, 0x9000, 0x400, "/bin/app", "0123456789abcdef" * 2 + "ffffffff"), Mapping(0x10000, 0x20000)]

@@ -24,7 +24,7 @@ from symbolize.binaries import Companions
 from symbolize.elf import ElfImage
 from symbolize.symbols import build_table
 from tests.support.lookup import Frame, frames_of
-from tests.support.tools import DEBUG_FILES, find, missing
+from tests.support.needs import DEBUG_FILES, find, missing
 from tools.llvm.judge import CLASSES, Judge
 
 ROOT = Path(__file__).parents[2]

@@ -29,7 +29,7 @@ from symbolize.elf import ElfImage, read_symbols
 from symbolize.names import demangle, last_component, split_suffix
 from symbolize.symbols import Binary
 from tests.support.lookup import Frame, finder_of, frames_of
-from tests.support.tools import missing
+from tests.support.needs import missing
 from tools.llvm.compare_llvm import NEEDED, SEED, ask_llvm
 from tools.llvm.judge import CLASSES, Judge, unversioned
 from tools.llvm.recipes import Recipe, recipes

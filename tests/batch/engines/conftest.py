@@ -8,7 +8,7 @@ from symbolize.batch.engines.engine import Engine
 from symbolize.batch.engines.local import LocalEngine
 from tests.support.batch_runs import wait_until
 from tests.support.engines import PATIENCE, Cluster
-from tests.support.tools import package
+from tests.support.needs import package
 
 
 @pytest.fixture(scope="session")

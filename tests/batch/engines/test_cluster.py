@@ -18,7 +18,7 @@ from symbolize.core.errors import SymbolizeError, UsageError
 from tests.support import batch_tasks
 from tests.support.batch_runs import wait_until
 from tests.support.engines import PATIENCE, Cluster, tasks_of
-from tests.support.tools import package
+from tests.support.needs import package
 
 
 def test_package_of_the_cluster_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.tools import package
+from tests.support.needs import package
 
 package("prometheus_client")
 

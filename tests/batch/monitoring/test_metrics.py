@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tools import package
+from tests.support.needs import package
 
 parser = package("prometheus_client.parser")
 

@@ -108,7 +108,7 @@ def find(name: str) -> str:
     Raises pytest.UsageError for a name that has no row in INSTALLED_BY.
     """
     if name not in INSTALLED_BY:
-        raise pytest.UsageError(f"{name!r}: tests/support/tools.py does not say what installs it")
+        raise pytest.UsageError(f"{name!r}: tests/support/needs.py does not say what installs it")
     if name in PACKAGES:
         return name if find_spec(name) else ""
     if name in FILES:
