@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from symbolize.core import message_scan
 from symbolize.core.arrays import Int64, UInt8, UInt64, views
+from symbolize.core.budget import Budget
 from symbolize.core.errors import InputError
 from symbolize.core.protobuf import BYTES, NUMBER, WIRE_TYPE
 
@@ -56,27 +57,6 @@ class Layout:
                 self.forms[number] = message_scan.FORMS[form]
                 self.wires[number] = tag & WIRE_TYPE
                 self.columns[number] = self.slots[tag]
-
-
-class Budget:
-    """Bytes of memory that an input called `source` may take; what needs more raises InputError."""
-
-    def __init__(self, source: str, size: int, free: int, ratio: int) -> None:
-        self.source = source
-        self._size = size
-        self._limit = max(free, ratio * size)
-        self._spent = 0
-
-    def spend(self, size: int) -> None:
-        """Count what is about to be allocated."""
-        self._spent += size
-        if self._spent > self._limit:
-            times = self._spent / max(self._size, 1)
-            raise InputError(self.source, f"would take {times:.0f} times its size in memory, as only a bomb does")
-
-    def release(self, size: int) -> None:
-        """Count what is used no more."""
-        self._spent -= size
 
 
 class Rows:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from operator import attrgetter
 from typing import BinaryIO, Final, NamedTuple
 
@@ -9,6 +10,7 @@ from symbolize.core.errors import InputError, NoProfile, first_names
 from symbolize.load.content import Content
 from symbolize.load.detect import is_trace
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
+from symbolize.load.products import check_products
 from symbolize.load.streams import PERF_DATA, STANDARD_INPUT, source_name
 from symbolize.profile.model import Profile
 
@@ -32,8 +34,16 @@ def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = D
     for each in found:
         each.source = path
         each.format = form.name
+        each.make = partial(bounded, each.make, content.name)
     found[0].warnings += _without_effect(options, form)
     return found
+
+
+def bounded(make: Callable[[], Profile], source: str) -> Profile:
+    """The profile that `make` returns. Raises InputError for one that multiplies what the input has."""
+    profile = make()
+    check_products(profile, source)
+    return profile
 
 
 def _without_effect(options: LoadOptions, form: "Format") -> Iterator[str]:

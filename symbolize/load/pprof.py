@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import NONE, Int32, UInt8, UInt64
+from symbolize.core.budget import Budget
 from symbolize.core.errors import EmptyInput, InputError
 from symbolize.core.interning import Table, random_mixer
 from symbolize.core.protobuf import NUMBER
@@ -121,9 +122,8 @@ def _check_cost(scan: Any, size: int, source: str) -> None:
     ):
         if count > limit:
             raise InputError(source, f"has {count} {what}, more than any profile can have ({limit})")
-    cost = sum(getattr(scan, rows) * each for rows, each in COSTS.items())
-    if cost > max(FREE_COST, MAX_COST_RATIO * size):
-        raise InputError(source, f"would take {cost / size:.0f} times its size in memory, as only a bomb does")
+    budget = Budget(source, size, FREE_COST, MAX_COST_RATIO)
+    budget.spend(sum(getattr(scan, rows) * each for rows, each in COSTS.items()))
 
 
 class Header(NamedTuple):

@@ -26,9 +26,11 @@ from symbolize.core.arrays import (
     pair,
     unpair,
 )
+from symbolize.core.budget import Budget
 from symbolize.core.errors import InputError
 from symbolize.load import simpleperf_numbers as numbers
 from symbolize.load import simpleperf_scan as scanning
+from symbolize.load.products import VALUES
 from symbolize.load.simpleperf_report import MAX_EVENTS, MAX_FILES, File, Report, matches
 from symbolize.profile.model import (
     AddressKind,
@@ -100,9 +102,6 @@ TRAMPOLINE: Final = b"jni_trampoline"
 
 LINKER_PREFIX: Final = b"__dl_"
 """What the symbols of Android's dynamic linker begin with."""
-
-MAX_VALUES: Final = 1 << 28
-"""Values in all samples together: every sample has two for each event."""
 
 
 def load(
@@ -447,10 +446,7 @@ def _fill_samples(report: Report, profile: Profile, rows: Rows, events: Events) 
     described = pair(rows.thread, rows.error.astype(np.int64) << 8 | rows.leaf_type)
     descriptions, label_set = distinct_inverse(described)
     keys, sample = distinct_inverse(pair(rows.stack, label_set))
-    if len(keys) * width > MAX_VALUES:
-        raise InputError(
-            report.source, f"has {len(keys)} different samples with {width} values each, which is too much"
-        )
+    Budget(report.source, int(rows.samples.sum()), *VALUES).spend(len(keys) * width)
     stacks, label_sets = unpair(keys)
     values = np.zeros((len(keys), width), np.int64)
     column = 2 * events.of_row.astype(np.int64)

@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from symbolize.core.arrays import NONE, Bool, Int64, distinct, distinct_inverse
+from symbolize.core.budget import Budget
 from symbolize.core.message_fields import Messages, Number
 from symbolize.core.message_scan import field_begins, without_fields
-from symbolize.core.messages import Budget, Layout, Rows, Spans
+from symbolize.core.messages import Layout, Rows, Spans
 from symbolize.core.protobuf import NUMBER, field, varint
 from symbolize.proto import otlp_profiles_tags as tags
 from symbolize.write.otlp import IS_FOLDED, any_value

@@ -286,8 +286,12 @@ def test_samples_of_one_deep_callstack(monkeypatch: pytest.MonkeyPatch) -> None:
     for piece in (1, 299, 300, 301, 2399):
         monkeypatch.setattr("symbolize.core.arrays.AT_ONCE", piece)
         assert encode(only(trace)) == encode(whole)
-    monkeypatch.setattr(loading, "MAX_PROFILE_FRAMES", 1000)
-    assert len(warned(trace, "5 samples were left out because a profile of all would be too large").samples) == 3
+    for limits in ({"MAX_PROFILE_FRAMES": 1000}, {"FREE_FRAMES": 1000, "MAX_DEPTH": 120}):
+        with monkeypatch.context() as context:
+            for name, value in limits.items():
+                context.setattr(loading, name, value)
+            profile = warned(trace, "5 samples were left out because a profile of all would be too large")
+            assert len(profile.samples) == 3
 
 
 def test_heaps_of_many_processes_in_one_profile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -636,7 +636,6 @@ def limit_to(monkeypatch: pytest.MonkeyPatch, name: str, most: int) -> None:
     [
         ("MAX_EVENTS", 2, [sample(1, [], event_type_id=n) for n in (7, 8)], "has 2 kinds of events without a name"),
         ("MAX_FILES", 2, [sample(1, [(1, 1, -1), (1, 2, -1)])], "has frames in 2 files; 1 is the limit"),
-        ("MAX_VALUES", 4, [sample(1, []), sample(2, [])], "has 2 different samples with 2 values each"),
         ("MAX_SYMBOLS", 2, [file(1, b"/a", [b"f", b"g"])], "has more than 1 names of functions"),
     ],
 )

@@ -17,11 +17,13 @@ from symbolize.core.arrays import (
     ranges,
     views,
 )
+from symbolize.core.budget import Budget
 from symbolize.core.errors import InputError
 from symbolize.core.grouping import add_up
 from symbolize.load.perf import numbers as n
 from symbolize.load.perf.build_ids import BuildIds
 from symbolize.load.perf.events import Columns, columns_of, machine_of
+from symbolize.load.products import VALUES
 from symbolize.profile.combine import TOO_LARGE
 from symbolize.profile.model import (
     AddressKind,
@@ -39,8 +41,6 @@ from symbolize.profile.stack_dumps import StackDumps
 if TYPE_CHECKING:
     from symbolize.load.perf.recording import Recording
 
-MAX_VALUES: Final = 1 << 28
-"""Values in all samples together: every sample has two for each event."""
 MAX_LABELS: Final = 1 << 28
 MAX_INT64: Final = (1 << 63) - 1
 
@@ -96,9 +96,8 @@ def _rows(recording: "Recording") -> tuple[Rows, Columns]:
     table = recording.samples.rows.array()
     event = table[:, n.ROW_EVENT].astype(np.int64)
     columns = columns_of(recording.events, set(distinct(event).tolist()))
-    if len(table) * 2 * len(columns.names) > MAX_VALUES:
-        what = f"has {len(table)} different samples of {len(columns.names)} events, which is too much"
-        raise InputError(recording.name, what)
+    values = Budget(recording.name, int(table[:, n.ROW_COUNT].sum()), *VALUES)
+    values.spend(len(table) * 2 * len(columns.names))
     others = (table[:, word].astype(np.int64) for word in (n.ROW_CONTEXT, n.ROW_STACK, n.ROW_COUNT, n.ROW_VALUE))
     return Rows(columns.of_event[event], *others), columns
 
@@ -174,7 +173,7 @@ def _samples(profile: Profile, recording: "Recording", rows: Rows, width: int) -
     first, sample_of_row = _merged(pair(rows.context, rows.stack), has_dump, len(recording.events))
     values = np.zeros((len(first), 2 * width), np.int64)
     counted = rows.column != NONE
-    at = (2 * (sample_of_row * width + rows.column))[counted].astype(np.int32)  # values are at most MAX_VALUES
+    at = (2 * (sample_of_row * width + rows.column))[counted].astype(np.int32)  # of VALUES
     exceeded = 0
     for column, added in enumerate((rows.samples, rows.value)):
         exceeded += add_up(*views(added[counted].reshape(-1, 1), at + np.int32(column), values.reshape(-1, 1)))

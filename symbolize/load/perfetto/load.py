@@ -31,7 +31,10 @@ MAX_PACKET: Final = 16 << 20
 """Bytes of the largest packet that is read; larger ones are passed over."""
 
 MAX_PROFILE_FRAMES: Final = 1 << 26
-"""Frames of all samples in one profile."""
+FREE_FRAMES: Final = 1 << 24
+MAX_DEPTH: Final = 1000
+"""Frames of all samples in one profile: at most, in any case, and beyond it for each sample, since unwinders stop at so
+many (R276, size of tables)."""
 
 MAX_PROFILES: Final = 1 << 12
 """Profiles of CPU samples; each costs a pass over all samples."""
@@ -350,6 +353,7 @@ def _fitting(trace: Trace, stacks: NDArray[np.integer[Any]], space: int) -> tupl
 
     Samples of one callstack share its frames in the trace, but not in a profile.
     """
+    space = min(space, max(FREE_FRAMES, MAX_DEPTH * len(stacks)))
     ends = np.cumsum(np.diff(trace.stacks.arrays()[0])[stacks])
     kept = int(np.searchsorted(ends, space, side="right"))
     return kept, int(ends[kept - 1]) if kept else 0
