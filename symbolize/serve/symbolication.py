@@ -11,6 +11,7 @@ import numpy as np
 from symbolize.core.arrays import UInt64
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.files import os_error_text
+from symbolize.core.json_text import json_cost
 from symbolize.names import Mode, demangle
 from symbolize.resolve.module import Module
 from symbolize.serve.modules import HeldModule
@@ -18,8 +19,8 @@ from symbolize.serve.modules import HeldModule
 MAX_JOBS: Final = 10
 MAX_FRAMES: Final = 500_000
 """Frames of a request; the largest ones of Firefox have some 100,000."""
-MAX_VALUES: Final = 4 * MAX_FRAMES
-"""Values of JSON in a request, each of which takes memory when it is read."""
+MAX_COST: Final = 128 * MAX_FRAMES
+"""Bytes that the JSON of a request may take when it is read: a frame is a list of two numbers."""
 MAX_MODULES: Final = 1024
 """Modules that a request asks about."""
 MAX_MAP: Final = 1 << 13
@@ -74,7 +75,7 @@ class Found(NamedTuple):
 
 def read_request(data: bytes) -> Request:
     """A request as it came. Raises UsageError for one that is none."""
-    if data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_VALUES:
+    if json_cost(data) > MAX_COST:
         raise TooLarge(f"the request has more than {MAX_FRAMES} frames")
     jobs = jobs_of(parsed(data))
     asked: dict[Key, dict[int, None]] = {}

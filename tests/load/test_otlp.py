@@ -617,14 +617,14 @@ def test_samples_are_no_objects() -> None:
 
 def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R276: short samples with long stacks, and values that nest, are refused before they take memory."""
-    from symbolize.load.otlp import build
+    from symbolize.load.otlp import messages
 
     maker = small()
     profile = maker.message.resource_profiles[0].scope_profiles[0].profiles[0]
     stack = maker.stack(*[1] * 10_000)
     for _ in range(1000):
         profile.samples.add(stack_index=stack, values=[1])
-    monkeypatch.setattr(build, "FREE_COST", 1 << 20)
+    monkeypatch.setattr(messages, "FRAMES", (1 << 20, 64, messages.MEMORY))
     with pytest.raises(InputError, match="in memory, as only a bomb does"):
         _ = load_all(io.BytesIO(maker.encode()))[0].profile
     nested: Any = "x"

@@ -182,7 +182,7 @@ def many(count: int) -> bytes:
         (b'{"memoryMap":[["a","AB"]],"stacks":[[[0,1]]]}'.decode().encode("utf-16"), Status.OK),
         (b'{"a":' * 100_000, Status.BAD_REQUEST),
         (many(symbolication.MAX_FRAMES + 1), Status.REQUEST_ENTITY_TOO_LARGE),
-        (b"[" + b"{}," * symbolication.MAX_VALUES, Status.REQUEST_ENTITY_TOO_LARGE),
+        (b"[" + b"{}," * symbolication.MAX_FRAMES, Status.REQUEST_ENTITY_TOO_LARGE),
         (b'{"memoryMap":[' + b'["a",""],' * 9000 + b'["a",""]],"stacks":[]}', Status.BAD_REQUEST),
         (
             json.dumps(

@@ -1,16 +1,15 @@
 """From the tables of a message to profiles."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt64, distinct_inverse, gather_lists, offsets_of, ranges
-from symbolize.core.messages import Budget
 from symbolize.load.otlp.dictionary import Value, shown, texts_of, value_text
 from symbolize.load.otlp.frames import frames_of
-from symbolize.load.otlp.labels import StringNumbers, label_of, sample_labels
+from symbolize.load.otlp.labels import LABEL_COST, StringNumbers, label_of, sample_labels
 from symbolize.load.otlp.messages import Message
 from symbolize.profile.model import Labels, Profile, Samples, ValueType
 from symbolize.proto import otlp_profiles_tags as tags
@@ -34,27 +33,24 @@ TIMESTAMP: Final = b"timestamp_ns"
 NANOSECONDS: Final = b"nanoseconds"
 
 FRAME_COST: Final = 4
-FREE_COST: Final = 256 << 20
-MAX_COST_RATIO: Final = 64
-"""Bytes of stacks, which are written out for each sample: in any case, and for each byte of the message. Deep stacks
-that many samples share take 50 times their size."""
-
-LABEL_COST: Final = 60
-FREE_LABELS: Final = 64 << 20
-MAX_LABELS_RATIO: Final = 24
-"""The same for labels while they are made."""
+LOCATION_COST: Final = 32
+LINE_COST: Final = 20
+COMMENT_COST: Final = 64
+"""Bytes of a frame on a stack, of a location and a line of it, and of a comment beside its text."""
 
 
 @dataclass(frozen=True)
 class Group:
     """Profiles of one scope that have the same samples, and so are one, a sample type each. The first has the samples.
-    `resource` and `scope` are attributes, `is_only` says that the input has no other profile."""
+    `resource` and `scope` are attributes. It is the profile `number` of the input, and `is_only` says that there is no
+    other."""
 
     message: Message
     profiles: tuple[int, ...]
-    resource: tuple[tuple[str, Value], ...] = ()
-    scope: tuple[tuple[str, Value], ...] = ()
-    scope_name: str = ""
+    resource: Mapping[str, Value]
+    scope: Mapping[str, Value]
+    scope_name: str
+    number: int = 0
     is_only: bool = False
 
     def types(self) -> list[tuple[bytes, bytes]]:
@@ -76,6 +72,7 @@ def build(group: Group, has_events: bool, resource_labels: Sequence[str] = ()) -
     """The profile of a group; with `has_events` it has a sample for each event that has a time. Its samples get the
     attributes of the resource that `resource_labels` names as labels."""
     message, dictionary = group.message, group.message.dictionary
+    message.made.begin(group.number)
     dictionary.problems.clear()
     profile = Profile()
     strings = StringNumbers(dictionary, profile.strings)
@@ -94,9 +91,10 @@ def build(group: Group, has_events: bool, resource_labels: Sequence[str] = ()) -
     if is_event.any():
         label_offsets, labels = _with_times(profile, label_offsets, labels, times, is_event)
     if resource_labels:
-        label_offsets, labels = _with_resource(profile, label_offsets, labels, dict(group.resource), resource_labels)
+        label_offsets, labels = _with_resource(profile, label_offsets, labels, group.resource, resource_labels)
     profile.samples = Samples(location_offsets, locations, values, label_offsets, labels)
     _add_header(profile, group)
+    message.made.repeated.spend(len(profile.strings.array().data))
     for what, count in dictionary.problems.items():
         profile.warnings.append(f"{count} references to {what} that the message does not have were left out")
     return profile
@@ -174,8 +172,9 @@ def locations_of(message: Message, stacks: Int64) -> tuple[Int64, Int64, Int32]:
     edges = offsets_of(counts)
     locations, number = distinct_inverse(items[ranges(offsets[used], counts)].astype(np.int64))
     sample_offsets = offsets_of(counts[which])
-    budget = Budget(message.budget.source, len(message.data), FREE_COST, MAX_COST_RATIO)
-    budget.spend(int(sample_offsets[-1]) * FRAME_COST)
+    lines = message.dictionary.locations.spans(tags.LOCATION_LINES).offsets
+    cost = int((lines[locations + 1] - lines[locations]).sum()) * LINE_COST
+    message.made.frames.spend(int(sample_offsets[-1]) * FRAME_COST + len(locations) * LOCATION_COST + cost)
     return locations, sample_offsets, gather_lists(number.astype(np.int32), edges[:-1][which], sample_offsets)
 
 
@@ -184,8 +183,7 @@ def _labels(message: Message, strings: StringNumbers, rows: Int64) -> tuple[Int6
     offsets, items = message.attributes
     counts = offsets[rows + 1] - offsets[rows]
     edges = offsets_of(counts)
-    budget = Budget(message.budget.source, len(message.data), FREE_LABELS, MAX_LABELS_RATIO)
-    budget.spend(int(edges[-1]) * LABEL_COST)
+    message.made.repeated.spend(int(edges[-1]) * LABEL_COST)
     attributes = gather_lists(items, offsets[rows], edges)
     return sample_labels(message.dictionary, strings, edges, attributes, message.links[rows])
 
@@ -202,7 +200,7 @@ def _with_times(
 
 
 def _with_resource(
-    profile: Profile, offsets: Int64, labels: Labels, resource: dict[str, Value], names: Sequence[str]
+    profile: Profile, offsets: Int64, labels: Labels, resource: Mapping[str, Value], names: Sequence[str]
 ) -> tuple[Int64, Labels]:
     """The labels of samples with those attributes of the resource that are among `names`."""
     found = [name for name in dict.fromkeys(names) if name in resource]
@@ -236,6 +234,7 @@ def _add_header(profile: Profile, group: Group) -> None:
     """Fill in what a profile has beside samples."""
     message, first, add = group.message, group.profiles[0], profile.strings.add
     types = group.types()
+    message.made.repeated.spend(sum(len(kind) + len(unit) for kind, unit in types))
     if profile.samples.values.shape[1] > len(types):
         types.append(CPU_NANOSECONDS)
     profile.sample_types = [ValueType(add(kind), add(unit)) for kind, unit in types]
@@ -244,34 +243,42 @@ def _add_header(profile: Profile, group: Group) -> None:
     profile.period = int(numbers.signed(tags.PROFILE_PERIOD)[first])
     profile.time_nanos = int(numbers.signed(tags.PROFILE_TIME_UNIX_NANO)[first])
     profile.duration_nanos = int(numbers.signed(tags.PROFILE_DURATION_NANO)[first])
-    scope = dict(group.scope)
-    default = scope.pop(shown(DEFAULT_TYPE), None)
-    scope.pop(shown(TYPE_ORDER), None)
+    default = group.scope.get(shown(DEFAULT_TYPE))
     profile.default_sample_type = add(default) if isinstance(default, bytes) else 0
     offsets, items = numbers.list(tags.PROFILE_ATTRIBUTE_INDICES)
     attributes = message.dictionary.attributes_of(items[offsets[first] : offsets[first + 1]])
-    comments: list[bytes] = []
+    for key, field in TEXTS.items():
+        if isinstance(value := attributes.get(key), bytes):
+            del attributes[key]
+            message.made.repeated.spend(len(value))
+            setattr(profile, field, add(value))
+    for text in _comments(group, attributes):
+        message.made.repeated.spend(COMMENT_COST + len(text))
+        profile.comments.append(add(text))
+    if len(numbers.spans(tags.PROFILE_ORIGINAL_PAYLOAD).of_row(first)):
+        profile.warnings.append("the original payload that came along was left out")
+
+
+def _comments(group: Group, attributes: dict[bytes, Value]) -> Iterator[bytes]:
+    """What pprof has no field for: attributes of the profile, its scope and its resource, and its id."""
+    message, first = group.message, group.profiles[0]
     rest: dict[str, Value] = {}
     for key, value in attributes.items():
         if key == COMMENT or key.startswith(COMMENT + b"."):
-            comments += texts_of(value)
-        elif key in TEXTS and isinstance(value, bytes):
-            setattr(profile, TEXTS[key], add(value))
+            yield from texts_of(value)
         else:
             rest[shown(key)] = value
-    for what, pairs in (("resource", dict(group.resource)), ("scope", scope), ("profile", rest)):
-        comments += [comment(what, key, value) for key, value in pairs.items()]
+    order = {shown(DEFAULT_TYPE), shown(TYPE_ORDER)}
+    for what, pairs in (("resource", group.resource), ("scope", group.scope), ("profile", rest)):
+        yield from (comment(what, key, value) for key, value in pairs.items() if what != "scope" or key not in order)
     if group.scope_name:
-        comments.append(comment("scope", "name", group.scope_name.encode("utf-8", "surrogateescape")))
-    ids = numbers.spans(tags.PROFILE_PROFILE_ID).of_row(first)
+        yield comment("scope", "name", group.scope_name.encode("utf-8", "surrogateescape"))
+    ids = message.profiles.spans(tags.PROFILE_PROFILE_ID).of_row(first)
     if len(ids) and any(raw := bytes(message.data[int(ids.begins[-1]) : int(ids.ends[-1])])):
-        comments.append(b"profile_id: " + raw.hex().encode())
-    dropped = int(numbers.number(tags.PROFILE_DROPPED_ATTRIBUTES_COUNT)[first])
+        yield b"profile_id: " + raw.hex().encode()
+    dropped = int(message.profiles.number(tags.PROFILE_DROPPED_ATTRIBUTES_COUNT)[first])
     if dropped:
-        comments.append(b"dropped attributes: %d" % dropped)
-    profile.comments = [add(each) for each in comments]
-    if len(numbers.spans(tags.PROFILE_ORIGINAL_PAYLOAD).of_row(first)):
-        profile.warnings.append("the original payload that came along was left out")
+        yield b"dropped attributes: %d" % dropped
 
 
 def comment(what: str, key: str, value: Value) -> bytes:

@@ -89,7 +89,7 @@ def opened(data: memoryview, framing: Framing, source: str) -> Container:
         from symbolize.load.otlp.json_message import JsonError, encode_lines
 
         try:
-            return Container(framing, [memoryview(each) for each in encode_lines(data)])
+            return Container(framing, [memoryview(each) for each in encode_lines(data, source)])
         except JsonError as error:
             raise InputError(source, f"is OTLP as JSON, and {error}") from error
     at = HEADER.size if framing == Framing.MAGIC else 0

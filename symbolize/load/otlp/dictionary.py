@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import NONE, Bool, Int64, UInt64, distinct, is_among
+from symbolize.core.budget import Budget
 from symbolize.core.errors import InputError
-from symbolize.core.messages import Budget, Layout, Rows, Spans
+from symbolize.core.messages import Layout, Rows, Spans
 from symbolize.core.protobuf import NUMBER
 from symbolize.load.otlp import layouts
 from symbolize.proto import otlp_profiles_tags as tags
+
+FRAME_TYPE: Final = b"profile.frame.type"
+IS_FOLDED: Final = b"pprof.location.is_folded"
 
 MAX_DEPTH: Final = 32
 MAX_NESTED: Final = 1 << 16
@@ -84,7 +88,7 @@ class Values:
             begin, end = last_of(self._spans[kind], row)
             return self._inside(kind, begin, end, depth)
         if kind == STRING_INDEX:
-            return self._dictionary.text(int(self.rows.number(tags.ANY_VALUE_STRING_VALUE_STRINDEX)[row]))
+            return self._dictionary.repeat(int(self.rows.number(tags.ANY_VALUE_STRING_VALUE_STRINDEX)[row]))
         if kind == BOOL:
             return bool(self.rows.number(tags.ANY_VALUE_BOOL_VALUE)[row])
         if kind == INT:
@@ -112,11 +116,13 @@ class Values:
 
 
 class Dictionary:
-    """The tables of a message. `problems` count what refers to rows that are not there, by what it is."""
+    """The tables of a message. `problems` count what refers to rows that are not there, by what it is; `budget` is for
+    columns, `repeated` for texts and labels that rows have by reference."""
 
-    def __init__(self, data: memoryview, spans: Spans, budget: Budget) -> None:
+    def __init__(self, data: memoryview, spans: Spans, budget: Budget, repeated: Budget) -> None:
         self.data = data
         self.budget = budget
+        self.repeated = repeated
         self.problems: dict[str, int] = {}
         self._nested = self._items = 0
         self._texts: dict[int, bytes] = {}
@@ -162,6 +168,12 @@ class Dictionary:
             self._texts[index] = bytes(self.data[int(self.strings.begins[index]) : int(self.strings.ends[index])])
         return self._texts[index]
 
+    def repeat(self, index: int) -> bytes:
+        """A string for one of perhaps many that have it."""
+        text = self.text(index)
+        self.repeated.spend(len(text))
+        return text
+
     @cached_property
     def lines(self) -> Rows:
         """The lines of all locations."""
@@ -197,6 +209,23 @@ class Dictionary:
         return Values(self.data, Spans(np.array([0, len(at)]), begins, ends), self)
 
     @cached_property
+    def frame_types(self) -> tuple[list[bytes], Int64]:
+        """The types of frames, of which the first is none, and the number of the one that each attribute is, 0 for
+        other attributes; the last is for those that are not there."""
+        numbers: dict[bytes, int] = {b"": 0}
+        number_of = np.zeros(len(self.attributes) + 1, np.int64)
+        for attribute in self.called(FRAME_TYPE).tolist():
+            value = self.values[attribute]
+            if isinstance(value, bytes):
+                number_of[attribute] = numbers.setdefault(value, len(numbers))
+        return list(numbers), number_of
+
+    @cached_property
+    def folded(self) -> UInt64:
+        """The attributes that say that a location has code of several functions."""
+        return np.array([row for row in self.called(IS_FOLDED).tolist() if self.values[row] is True], np.uint64)
+
+    @cached_property
     def keys(self) -> dict[int, bytes]:
         """The keys of all attributes by the numbers of their strings."""
         numbers = distinct(self.attributes.number(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX)).tolist()
@@ -230,7 +259,7 @@ class Dictionary:
         values = Values(self.data, contents, self)
         found: list[tuple[str, Value]] = []
         for row in range(len(rows)):
-            key = self.text(int(numbers[row])) if numbers[row] else b""
+            key = self.repeat(int(numbers[row])) if numbers[row] else b""
             if keys.offsets[row] < keys.offsets[row + 1]:
                 begin, end = last_of(keys, row)
                 key = bytes(self.data[begin:end])

@@ -26,8 +26,6 @@ from symbolize.load.otlp.labels import StringNumbers
 from symbolize.profile.model import AddressKind, Functions, Lines, Locations, Mappings
 from symbolize.proto import otlp_profiles_tags as tags
 
-FRAME_TYPE: Final = b"profile.frame.type"
-IS_FOLDED: Final = b"pprof.location.is_folded"
 GNU: Final = b"process.executable.build_id.gnu"
 GO: Final = b"process.executable.build_id.go"
 HASHES: Final = (b"process.executable.build_id.htlhash", b"process.executable.build_id.profiling")
@@ -104,18 +102,12 @@ def _location_attributes(dictionary: Dictionary, used: Int64) -> tuple[list[byte
     counts = offsets[used + 1] - offsets[used]
     attributes = items[ranges(offsets[used], counts)]
     owner = np.repeat(np.arange(len(used)), counts)
-    numbers: dict[bytes, int] = {b"": 0}
-    number_of = np.zeros(len(dictionary.attributes) + 1, np.int64)  # the last is of attributes that are not there
-    for attribute in dictionary.called(FRAME_TYPE).tolist():
-        value = dictionary.values[attribute]
-        if isinstance(value, bytes):
-            number_of[attribute] = numbers.setdefault(value, len(numbers))
+    names, number_of = dictionary.frame_types
     number = number_of[np.minimum(attributes, np.uint64(len(dictionary.attributes))).astype(np.int64)]
     kind, folded = np.zeros(len(used), np.int64), np.zeros(len(used), np.bool_)
     kind[owner[number > 0]] = number[number > 0]
-    yes = [row for row in dictionary.called(IS_FOLDED).tolist() if dictionary.values[row] is True]
-    folded[owner[is_among(attributes, np.array(yes, np.uint64))]] = True
-    return list(numbers), kind, folded
+    folded[owner[is_among(attributes, dictionary.folded)]] = True
+    return names, kind, folded
 
 
 def process_frames(dictionary: Dictionary) -> Bool:

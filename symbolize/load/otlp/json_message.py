@@ -7,13 +7,17 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
+from symbolize.core.budget import MEMORY, Budget
 from symbolize.core.files import os_error_text
+from symbolize.core.json_text import json_cost
 from symbolize.core.protobuf import BYTES, FIXED64, WIRE_TYPE, field, varint
 from symbolize.proto import otlp_profiles_tags as tags
 
 MAX_DEPTH: Final = 64
 MAX_OBJECT: Final = 128 << 20
-"""Bytes of the text of a message, whose objects may take 25 times as much memory."""
+"""Bytes of the text of a message."""
+OBJECTS: Final = (64 << 20, 16, MEMORY)
+"""Bytes of its objects, of which those of collectors take ten for each byte of text (R276, size of tables)."""
 MASK64: Final = (1 << 64) - 1
 FLOAT: Final = "ANY_VALUE_DOUBLE_VALUE"
 HEX: Final = frozenset({"PROFILE_PROFILE_ID", "LINK_TRACE_ID", "LINK_SPAN_ID"})
@@ -50,24 +54,26 @@ class JsonError(ValueError):
     """The text is no message; why."""
 
 
-def encode_lines(text: memoryview) -> Iterator[bytes]:
-    """The messages of a text that has an object, or one a line. Raises JsonError."""
+def encode_lines(text: memoryview, source: str) -> Iterator[bytes]:
+    """The messages of a text that has an object, or one a line. Raises JsonError, and InputError for objects that take
+    far more memory than their text."""
     whole = bytes(text)
     lines = [line for line in whole.splitlines() if line.strip()]
     try:
-        first = parsed(lines[0])
+        first = parsed(lines[0], source)
     except JsonError:
-        lines, first = [whole], parsed(whole)  # one object on several lines
+        lines, first = [whole], parsed(whole, source)  # one object on several lines
     yield encode("PROFILES_DATA", first)
     del first
     for line in lines[1:]:
-        yield encode("PROFILES_DATA", parsed(line))
+        yield encode("PROFILES_DATA", parsed(line, source))
 
 
-def parsed(text: bytes) -> Any:
-    """The object of a text. Raises JsonError."""
+def parsed(text: bytes, source: str) -> Any:
+    """The object of a text. Raises JsonError and InputError."""
     if len(text) > MAX_OBJECT:
         raise JsonError(f"has a message of more than {MAX_OBJECT >> 20} MiB")
+    Budget(source, len(text), *OBJECTS).spend(json_cost(text))
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -82,18 +88,16 @@ def encode(message: str, value: Any, depth: int = 0) -> bytes:
         raise JsonError(f"has a {type(value).__name__} where an object belongs")
     if depth > MAX_DEPTH:
         raise JsonError("is nested too deep")
-    parts = []
+    encoded = bytearray()  # parts of it would take many times as much
     for key, content in value.items():
         name = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", key).lower()
         constant = f"{message}_{name.upper()}"
         inner = MESSAGES.get(message, {}).get(name, "")
         if content is None or not hasattr(tags, constant) or constant.endswith("_PACKED"):
             continue
-        if isinstance(content, list):
-            parts += [_field(constant, inner, each, depth) for each in content]
-        else:
-            parts.append(_field(constant, inner, content, depth))
-    return b"".join(parts)
+        for each in content if isinstance(content, list) else [content]:
+            encoded += _field(constant, inner, each, depth)
+    return bytes(encoded)
 
 
 def _field(constant: str, inner: str, value: Any, depth: int) -> bytes:

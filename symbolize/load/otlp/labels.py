@@ -1,6 +1,6 @@
 """Attributes and links of samples as labels."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from symbolize.proto import otlp_profiles_tags as tags
 
 TRACE_ID, SPAN_ID = b"trace_id", b"span_id"
 """Labels of the span that a sample is linked to."""
+
+
+LABEL_COST: Final = 60
+"""Bytes of a label while it is made."""
 
 
 class StringNumbers:
@@ -66,6 +70,7 @@ def attribute_labels(dictionary: Dictionary, strings: StringNumbers, used: Int64
     for row in others.tolist():
         value = values[int(used[row])]
         each = value if isinstance(value, list) else [value]
+        dictionary.repeated.spend(sum(len(one) for one in each if isinstance(one, bytes)))
         items[row] = [label_of(strings.strings, one) for one in each]
         counts[row] = len(items[row])
     offsets = offsets_of(counts)
@@ -130,6 +135,7 @@ def sample_labels(
     entries[is_link], entries[~is_link] = len(used) + link_which, which
     sizes = np.diff(groups.offsets)[entries]
     labels_before = offsets_of(sizes)
+    dictionary.repeated.spend(max(int(labels_before[-1]) - len(attributes), 0) * LABEL_COST)
     rows = ranges(groups.offsets[entries], sizes)
     return labels_before[np.concatenate(([0], ends))], groups.labels.take(rows)
 

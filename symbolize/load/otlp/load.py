@@ -2,22 +2,23 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 
+from symbolize.core.budget import Budget
 from symbolize.core.errors import InputError, first_names
-from symbolize.core.messages import Budget, Rows, Spans
+from symbolize.core.messages import Rows, Spans
 from symbolize.load.content import Content
 from symbolize.load.model import LoadedProfile, LoadOptions
 from symbolize.load.otlp import layouts
 from symbolize.load.otlp.build import TYPE_ORDER, Group, build, value_type
 from symbolize.load.otlp.containers import Container, framing_of, opened
 from symbolize.load.otlp.dictionary import Value, shown
-from symbolize.load.otlp.messages import Message
+from symbolize.load.otlp.messages import Made, Message
 from symbolize.proto import otlp_profiles_tags as tags
 
 FREE_COST: Final = 48 << 20
@@ -27,7 +28,8 @@ MAX_COST_RATIO: Final = 16
 MAX_GROUPS: Final = 1 << 14
 """Profiles of an input; each becomes a file."""
 
-Pairs = tuple[tuple[str, Value], ...]
+MAX_NAME: Final = 1 << 12
+"""Bytes of what each profile is called; no path is longer."""
 
 PROCESS_NAMES: Final = ("process.executable.name", "process.executable.path", "service.name", "container.id")
 """Attributes of a resource that say whose profile it is, the clearest first."""
@@ -41,9 +43,10 @@ def load(content: Content, options: LoadOptions) -> list[LoadedProfile]:
     warnings = ["The input is cut short: its last message was left out."] if container.is_cut else []
     groups: list[Group] = []
     locations = 0
+    made = Made(content.name, sum(map(len, container.messages)))
     for data in container.messages:
         budget = Budget(content.name, len(data), FREE_COST, MAX_COST_RATIO)
-        message = Message(data, budget, locations)
+        message = Message(data, budget, made, locations)
         locations += len(message.dictionary.locations)
         groups += groups_of(message)
         warnings += _message_warnings(message)
@@ -57,7 +60,7 @@ def load(content: Content, options: LoadOptions) -> list[LoadedProfile]:
     if has_times and not options.timestamps:
         warnings.append("The times of single events were left out: samples have the sum of their events.")
     found = [
-        _loaded(replace(each, is_only=len(groups) == 1), number, len(chosen), options, container)
+        _loaded(replace(each, number=number, is_only=len(groups) == 1), len(chosen), options, container)
         for number, each in enumerate(chosen, 1)
     ]
     found[0].warnings[:0] = dict.fromkeys(warnings)
@@ -76,44 +79,42 @@ def _nothing(groups: list[Group]) -> str:
     """Why there is no profile."""
     if not groups:
         return "is OTLP without profiles"
-    names = first_names(_process_of(dict(each.resource)) or kind_of(each) for each in groups)
+    names = first_names(_process_of(each.resource) or kind_of(each) for each in groups)
     return f"the messages have no such profile; they have {names}"
 
 
 def _is_chosen(group: Group, options: LoadOptions) -> bool:
     """Whether a profile is wanted."""
-    attributes = dict(group.resource)
-    process = _process_of(attributes).encode("utf-8", "surrogateescape")
-    return options.choice.takes(kind_of(group), _pid_of(attributes), process)
+    process = _process_of(group.resource).encode("utf-8", "surrogateescape")
+    return options.choice.takes(kind_of(group), _pid_of(group.resource), process)
 
 
 def kind_of(group: Group) -> str:
     """What a profile is of, in a word: the type of its period, else that of its values."""
     kind = group.period_type()[0] or group.types()[0][0]
-    return kind.decode("utf-8", "backslashreplace") or "profile"
+    return kind[:MAX_NAME].decode("utf-8", "backslashreplace") or "profile"
 
 
-def _process_of(resource: dict[str, Value]) -> str:
+def _process_of(resource: Mapping[str, Value]) -> str:
     """Whose profile it is; empty if the resource does not say."""
     for key in PROCESS_NAMES:
         if isinstance(value := resource.get(key), bytes) and value:
-            return os.path.basename(value.decode("utf-8", "backslashreplace"))
+            return os.path.basename(value[-MAX_NAME:].decode("utf-8", "backslashreplace"))
     return ""
 
 
-def _pid_of(resource: dict[str, Value]) -> int | None:
+def _pid_of(resource: Mapping[str, Value]) -> int | None:
     """The process of a profile."""
     pid = resource.get("process.pid")
     return pid if isinstance(pid, int) and not isinstance(pid, bool) else None
 
 
-def _loaded(group: Group, number: int, count: int, options: LoadOptions, container: Container) -> LoadedProfile:
+def _loaded(group: Group, count: int, options: LoadOptions, container: Container) -> LoadedProfile:
     """A profile, made when it is asked for."""
-    resource = dict(group.resource)
-    pid, process, kind = _pid_of(resource), _process_of(resource), kind_of(group)
+    pid, process, kind = _pid_of(group.resource), _process_of(group.resource), kind_of(group)
     who = re.sub(r"[^A-Za-z0-9._-]", "_", str(pid) if pid is not None else process)[:64].lstrip(".")
     what = re.sub(r"[^A-Za-z0-9._-]", "_", kind)[:64]
-    name = ".".join(filter(None, (f"profile.{number}", who, what))) if count > 1 else ""
+    name = ".".join(filter(None, (f"profile.{group.number}", who, what))) if count > 1 else ""
     return LoadedProfile(
         name,
         partial(build, group, options.timestamps, options.sample_labels or ()),
@@ -127,7 +128,7 @@ def _loaded(group: Group, number: int, count: int, options: LoadOptions, contain
 
 def groups_of(message: Message) -> Iterator[Group]:
     """The profiles of a message; those of one scope with the same samples are one (R324, profiles of a scope)."""
-    resource_attributes: dict[int, Pairs] = {}
+    resource_attributes: dict[int, dict[str, Value]] = {}
     profiles = message.scopes.spans(tags.SCOPE_PROFILES_PROFILES)
     scopes = message.scopes.spans(tags.SCOPE_PROFILES_SCOPE)
     for scope, (first, last) in enumerate(
@@ -140,9 +141,9 @@ def groups_of(message: Message) -> Iterator[Group]:
             spans = message.resources.spans(tags.RESOURCE_PROFILES_RESOURCE).of_row(resource)
             rows = Rows(message.data, spans, layouts.RESOURCE, message.budget)
             found = message.dictionary.pairs(rows.spans(tags.RESOURCE_ATTRIBUTES))
-            resource_attributes[resource] = tuple(found)
+            resource_attributes[resource] = dict(found)
         name, attributes = _scope(message, scopes.of_row(scope))
-        order = _order(dict(attributes), last - first)
+        order = _order(attributes, last - first)
         group: list[int] = []
         types: set[tuple[bytes, bytes]] = set()
         for row in (first + each for each in order):
@@ -155,7 +156,7 @@ def groups_of(message: Message) -> Iterator[Group]:
         yield Group(message, tuple(group), resource_attributes[resource], attributes, name)
 
 
-def _scope(message: Message, spans: Spans) -> tuple[str, Pairs]:
+def _scope(message: Message, spans: Spans) -> tuple[str, dict[str, Value]]:
     """Name with version, and attributes of a scope."""
     rows = Rows(message.data, spans, layouts.SCOPE, message.budget)
     words = []
@@ -164,7 +165,7 @@ def _scope(message: Message, spans: Spans) -> tuple[str, Pairs]:
         if len(texts):
             words.append(shown(bytes(message.data[int(texts.begins[-1]) : int(texts.ends[-1])])))
     attributes = rows.spans(tags.INSTRUMENTATION_SCOPE_ATTRIBUTES)
-    return " ".join(filter(None, words)), tuple(message.dictionary.pairs(attributes))
+    return " ".join(filter(None, words)), dict(message.dictionary.pairs(attributes))
 
 
 def _order(scope: dict[str, Value], count: int) -> list[int]:

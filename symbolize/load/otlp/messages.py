@@ -1,13 +1,15 @@
 """A message of OTLP profiles as columns: its resources, scopes and profiles, and the samples of all of them."""
 
+from collections.abc import Hashable
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 from symbolize.core.arrays import Int64, UInt64
+from symbolize.core.budget import MEMORY, Budget
 from symbolize.core.errors import InputError
-from symbolize.core.messages import Budget, Layout, Rows, Spans
+from symbolize.core.messages import Layout, Rows, Spans
 from symbolize.core.protobuf import BYTES, NUMBER, VARINT, WIRE_TYPE
 from symbolize.load.otlp import layouts
 from symbolize.load.otlp.dictionary import Dictionary
@@ -15,6 +17,12 @@ from symbolize.proto import otlp_profiles_tags as tags
 
 MAX_PROFILES: Final = 1 << 16
 """Profiles of one message, resources and scopes; an agent has one for each container of a host."""
+
+FRAMES: Final = (64 << 20, 64, MEMORY)
+"""Bytes of stacks, which are written out for each sample, and of locations and lines, which each profile has: in any
+case, and for each byte of the messages. Deep stacks that many samples share take 50 times their size."""
+REPEATED: Final = (64 << 20, 24, MEMORY)
+"""Bytes of labels while they are made, and of texts that each profile has, likewise (R276, size of tables)."""
 
 MESSAGE_1_6: Final = Layout(spans=(6 << NUMBER | BYTES,))
 """The strings, which the message itself had in 1.6."""
@@ -49,15 +57,29 @@ EITHER_SAMPLE: Final = Layout(
 )
 
 
+class Made:
+    """What may be made of the messages of an input, which is called `source`, by the bytes that they have."""
+
+    def __init__(self, source: str, size: int) -> None:
+        self.frames = Budget(source, size, *FRAMES)
+        self.repeated = Budget(source, size, *REPEATED)
+
+    def begin(self, profile: Hashable) -> None:
+        """Count what follows as that of a profile, which is made anew if it was made before."""
+        self.frames.begin(profile)
+        self.repeated.begin(profile)
+
+
 class Message:
     """A message. Row i of `profiles` is in scope `scope_of[i]`, that in resource `resource_of[scope]`, and has the
     samples `sample_offsets[i]` up to `sample_offsets[i + 1]`. `first_location` is the number of locations in the
-    messages before it."""
+    messages before it; `budget` is for its columns, `made` for what is made of all messages."""
 
-    def __init__(self, data: memoryview, budget: Budget, first_location: int = 0) -> None:
+    def __init__(self, data: memoryview, budget: Budget, made: Made, first_location: int) -> None:
         self.first_location = first_location
         self.data = data
         self.budget = budget
+        self.made = made
         message = Rows(data, Spans.of(0, len(data)), layouts.MESSAGE, budget)
         self.resources = self._rows(message.spans(tags.PROFILES_DATA_RESOURCE_PROFILES), layouts.RESOURCE_PROFILES)
         self.scopes = self._rows(self.resources.spans(tags.RESOURCE_PROFILES_SCOPE_PROFILES), layouts.SCOPE_PROFILES)
@@ -65,7 +87,7 @@ class Message:
         dictionary = message.spans(tags.PROFILES_DATA_DICTIONARY)
         check_version(data, Spans.of(0, len(data)), profiles, len(dictionary) > 0, budget)
         self.profiles = self._rows(profiles, layouts.PROFILE)
-        self.dictionary = Dictionary(data, dictionary, budget)
+        self.dictionary = Dictionary(data, dictionary, budget, made.repeated)
         self.resource_of = _owners(self.resources.spans(tags.RESOURCE_PROFILES_SCOPE_PROFILES))
         self.scope_of = _owners(profiles)
         samples = self.profiles.spans(tags.PROFILE_SAMPLES)

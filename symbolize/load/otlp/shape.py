@@ -102,7 +102,7 @@ class Sniffer:
     def _varint(self, at: int, end: int) -> tuple[int, int]:
         """A number and where it ends."""
         found = varint_at(self.head, at)
-        if found is None and end > len(self.head) > at - MAX_VARINT:
+        if found is None and end > len(self.head) < at + MAX_VARINT:
             raise Cut
         if found is None or found[1] > end:
             raise Other

@@ -10,6 +10,7 @@ from symbolize.load.otlp.build import Group, locations_of
 from symbolize.load.otlp.frames import frames_of, process_frames
 from symbolize.load.otlp.labels import StringNumbers
 from symbolize.load.otlp.messages import Message
+from symbolize.load.products import check_products
 from symbolize.profile.model import Labels, Profile, Samples, ValueType
 from symbolize.proto import otlp_profiles_tags as tags
 
@@ -55,8 +56,10 @@ def samples_of(message: Message, groups: Sequence[Group]) -> tuple[Int64, Int64]
 
 def profile_of_stacks(message: Message, groups: Sequence[Group], special: Bool) -> Profile:
     """The stacks of some groups, each once, weighed by how many samples have it. Locations that are `special` have
-    lines, and no address here: in the memory of another process they would be other code."""
+    lines, and no address here: in the memory of another process they would be other code. Raises InputError for stacks
+    that multiply what the message has."""
     dictionary, profile = message.dictionary, Profile()
+    message.made.begin(("stacks", message.first_location))
     first, last = samples_of(message, groups)
     stacks = message.stacks[ranges(first, last - first)]
     stacks = stacks[stacks < np.uint64(len(dictionary.stacks))].astype(np.int64)
@@ -74,4 +77,5 @@ def profile_of_stacks(message: Message, groups: Sequence[Group], special: Bool) 
     profile.samples = Samples(
         offsets, locations, counts[rows].reshape(-1, 1), np.zeros(len(rows) + 1, np.int64), Labels()
     )
+    check_products(profile, message.budget.source)
     return profile
