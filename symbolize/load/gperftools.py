@@ -127,7 +127,7 @@ def load(data: memoryview, source: str, keep_trampolines: bool = False, *, is_ra
 
         name_ids(profile, text)
     else:
-        memory_map.attach(profile, text)
+        memory_map.attach(profile, text, source)
     return profile
 
 
@@ -179,7 +179,7 @@ def _end_without_marker(
 ) -> int:
     """Where the records end when the walk stopped at word `stop` without an end marker; says so or raises."""
     end = stop * header.word_size
-    if end < len(data) and _is_memory_map(bytes(data[end:])):
+    if end < len(data) and _is_memory_map(bytes(data[end:]), source):
         warnings.append(f"There is no end marker before the memory map at offset {end:#x}.")
         return end
     if stop + 2 <= len(words) and words[stop + 1] > MAX_CUT_DEPTH:
@@ -189,10 +189,10 @@ def _end_without_marker(
     return len(data)
 
 
-def _is_memory_map(text: bytes) -> bool:
+def _is_memory_map(text: bytes, source: str) -> bool:
     """Whether what is found instead of a record is text, and text that contains mappings."""
     is_text = not any(byte < ord(" ") and byte not in b"\t\n\r" for byte in set(text))
-    return is_text and bool(memory_map.parse(text).rows)
+    return is_text and bool(memory_map.parse(text, source).rows)
 
 
 def _without_trampolines(records: Records, warnings: list[str]) -> Records:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from symbolize.core.arrays import NONE, Int32, UInt64, distinct
+from symbolize.core.budget import MEMORY, Budget
 from symbolize.profile.model import Mappings, Profile
 from symbolize.profile.strings import Strings
 
@@ -28,9 +29,13 @@ MIN_BUILD_ID = 8
 """A shorter hex word at the end of a brief line without offset belongs to the path ("/opt/My Cafe")."""
 
 MAX_VARIABLES = 256
+MAX_NAME = 64
 MAX_VALUE = 4096
 MAX_EXPANSIONS = 16
-"""Bounds on `$name` variables: values may use earlier variables, so a few lines could otherwise grow without end."""
+EXPANDED = (16 << 20, 32, MEMORY)
+"""Bounds on `$name` variables: values may use earlier variables, so a few lines could otherwise grow without end. Lines
+with what their variables stand for have so many bytes in any case, and for each byte of the map (R276, size of
+tables)."""
 
 _HEX = rb"[0-9a-fA-F]+"
 _PERMISSIONS = rb"(?P<permissions>[r-][w-][x-][ps-]|[-rwxp]+)"
@@ -68,7 +73,7 @@ class MemoryMap:
     ignored: list[int] = field(default_factory=list)
 
 
-def parse(text: bytes) -> MemoryMap:
+def parse(text: bytes, source: str = "memory map") -> MemoryMap:
     """Read the lines of a memory map.
 
     As in pprof's legacy reader, a line may carry a glog prefix and use `$name` for what an earlier line `name=value`
@@ -76,13 +81,15 @@ def parse(text: bytes) -> MemoryMap:
     64 bits are ignored, and unlike there also empty and reversed ranges.
     """
     found = MemoryMap()
-    variables = _Variables()
+    variables = _Variables(Budget(source, len(text), *EXPANDED))
+    files: dict[bytes, bytes] = {}
     for number, raw in enumerate(text.split(b"\n"), 1):
         line = variables.expand(_without_glog_prefix(raw)).strip()
         entry = _entry(line)
         if entry is not None:
             row, executable = entry
             if executable:
+                row.file = files.setdefault(row.file, row.file)
                 found.rows.append(row)
             continue
         if _LOOKS_LIKE_A_RANGE.match(line):
@@ -141,9 +148,10 @@ def assign(rows: list[Row], addresses: UInt64) -> Int32:
     return owner
 
 
-def attach(profile: Profile, text: bytes) -> None:
-    """Read the memory map `text` and give its mappings to the profile and its locations; says what it had to ignore."""
-    found = parse(text)
+def attach(profile: Profile, text: bytes, source: str = "memory map") -> None:
+    """Read the memory map `text` of the input `source` and give its mappings to the profile and its locations; says
+    what it had to ignore."""
+    found = parse(text, source)
     rows = arrange(found.rows)
     profile.locations.mapping = assign(rows, profile.locations.address)
     profile.mappings = _columns(rows, profile.strings)
@@ -155,14 +163,16 @@ def attach(profile: Profile, text: bytes) -> None:
 
 
 class _Variables:
-    """What lines `name=value` gave so far."""
+    """What lines `name=value` gave so far; `budget` is for the lines that use them."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
         self._values: dict[bytes, bytes] = {}
         self._pattern: re.Pattern[bytes] | None = None
 
     def add(self, name: bytes, value: bytes) -> None:
-        if name and name not in self._values and len(value) <= MAX_VALUE and len(self._values) < MAX_VARIABLES:
+        is_new = 0 < len(name) <= MAX_NAME and name not in self._values
+        if is_new and len(value) <= MAX_VALUE and len(self._values) < MAX_VARIABLES:
             self._values[name] = value
             self._pattern = None
 
@@ -171,7 +181,9 @@ class _Variables:
             return line
         if self._pattern is None:
             self._pattern = re.compile(rb"\$(%b)" % b"|".join(re.escape(name) for name in self._values))
-        return self._pattern.sub(lambda found: self._values[found[1]], line, count=MAX_EXPANSIONS)
+        expanded = self._pattern.sub(lambda found: self._values[found[1]], line, count=MAX_EXPANSIONS)
+        self._budget.spend(len(expanded))
+        return expanded
 
 
 def _without_glog_prefix(line: bytes) -> bytes:

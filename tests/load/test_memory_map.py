@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.core.arrays import NONE
+from symbolize.core.errors import InputError
 from symbolize.load import memory_map
 from symbolize.load.memory_map import MAX_ADDRESS, Row, arrange, assign, attach, parse
 from symbolize.profile.model import Locations, Profile
@@ -171,6 +172,15 @@ def test_variables_do_not_explode() -> None:
     assert row.file == b"/xx$v256"
     (row,) = parse(text + b"400000-500000: /" + b"$v001" * 17).rows
     assert row.file == b"/" + b"x" * 16 + b"$v001"
+
+
+def test_variables_are_bounded_together() -> None:
+    """R276: many lines that each use a long value, which packs to nothing."""
+    text = b"v=/" + b"x" * 4000 + b"\n" + b"400000-500000: $v$v$v$v\n" * 5000
+    with pytest.raises(InputError, match=r"heap: would take 1[0-9]{2} times its size in memory, as only a bomb does"):
+        parse(text, "heap")
+    (row, *rows) = parse(text[:20_000]).rows
+    assert all(each.file is row.file for each in rows[:-1])
 
 
 @pytest.mark.parametrize(

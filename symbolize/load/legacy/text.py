@@ -163,7 +163,7 @@ def memory_map_of(text: Text, begin: int) -> bytes:
 
 def attach_map(profile: Profile, text: Text, begin: int) -> None:
     """Read the memory map behind the samples, and say which mappings have names already."""
-    memory_map.attach(profile, memory_map_of(text, begin))
+    memory_map.attach(profile, memory_map_of(text, begin), text.source)
     note_names(profile)
 
 
