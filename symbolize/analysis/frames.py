@@ -67,6 +67,11 @@ class Texts(Sequence[str]):
                 known[number] = self._read(number)
             yield known[number]
 
+    def lengths(self) -> Int64:
+        """How many letters each text has."""
+        numbers, rows = distinct_inverse(self.numbers)
+        return np.array([len(self._read(number)) for number in numbers.tolist()], np.int64)[rows]
+
     def distinct(self) -> tuple["Texts", Int32]:
         """The texts by number, each once, and which of them each row is: int32[n]."""
         numbers, rows = distinct_inverse(self.numbers)

@@ -48,6 +48,8 @@ def weigh(  # type: ignore[no-untyped-def]
     with cython.nogil:
         for i in range(len(values)):
             value = values[i]
+            if value == 0:
+                continue
             is_leaf = True
             for j in range(location_offsets[i], location_offsets[i + 1]):
                 location = locations[j]

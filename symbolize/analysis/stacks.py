@@ -8,12 +8,27 @@ import numpy as np
 from symbolize.analysis.filters import Filters, selected
 from symbolize.analysis.frames import MAX_PATH, FrameNames, shown_frames
 from symbolize.core.arrays import Float64, Int32, Int64, UInt8
-from symbolize.core.errors import InputError
+from symbolize.core.budget import Budget, Limit
 from symbolize.profile import NONE, Profile
 
-MAX_CELLS: Final = 1 << 25
-"""Values of a table or call tree. A small input can have far more: every sample may call the same code, in which very
-many calls are inlined."""
+CELLS: Final = (1 << 20, 4, "has too many different calls to show: {spent:,} values or more", 1 << 25)
+"""The values of a table or call tree. A small input can have far more: every sample may call the same code, in which
+very many calls are inlined. A value takes some 60 bytes."""
+
+STEPS: Final = (
+    1 << 24,
+    64,
+    "has too many frames to walk over: {spent:,} or more, once for each sample type",
+)
+"""Frames on all stacks, for each sample type."""
+
+LETTERS: Final = (
+    1 << 26,
+    1024,
+    "repeats names in {spent:,} letters or more, which is too much to show; a pprof file (.pb.gz) has each name once",
+    1 << 32,
+)
+"""Letters of names that an output repeats."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +71,26 @@ class Stacks:
         types = [self.types[self.default]]
         return replace(self, values=self.values[:, columns], totals=self.totals[columns], types=types, default=0)
 
+    def budget(self, limit: Limit) -> Budget:
+        """How much may be made of the stacks, by their places, frames and values (R276, size of tables)."""
+        return Budget(self.source, len(self.locations) + len(self.frames) + self.values.size, *limit)
+
+    def most_rows(self) -> int:
+        """As many rows as a table with the values of all sample types may have, and one more."""
+        return self.budget(CELLS).limit // max(int(self.values.shape[1]), 1) + 1
+
     def check_size(self, rows: int) -> None:
         """Raise InputError for a table of so many rows with the values of all sample types that is too large."""
-        if rows * self.values.shape[1] > MAX_CELLS:
-            types = f" with {self.values.shape[1]:,} values each" * (self.values.shape[1] > 1)
-            raise InputError(self.source, f"has too many different calls to show, {rows:,} or more{types}")
+        self.budget(CELLS).spend(rows * self.values.shape[1])
+
+    def check_names(self) -> None:
+        """Raise InputError where a table of all frames has too many letters: code of many modules may have one name."""
+        texts = (self.names.names, self.names.files, self.names.modules)
+        self.budget(LETTERS).spend(sum(int(each.lengths().sum()) for each in texts))
+
+    def check_steps(self, types: int) -> None:
+        """Raise InputError where there are too many frames on the stacks to walk over them for so many sample types."""
+        self.budget(STEPS).spend_by_reference(types * np.diff(self.frame_offsets), self.locations)
 
 
 def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bool = True) -> Stacks:
@@ -74,7 +104,7 @@ def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bo
     values = samples.values.astype(np.float64)
     if not types:  # only a profile without samples has none
         types, values, totals = [("samples", "count")], np.zeros((len(samples), 1)), np.zeros(1)
-    return Stacks(
+    stacks = Stacks(
         shown.names,
         shown.offsets,
         shown.frames,
@@ -90,6 +120,8 @@ def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bo
         totals,
         profile.source or "profile",
     )
+    stacks.check_steps(1)
+    return stacks
 
 
 def no_lines(count: int) -> tuple[Int32, Int64]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from symbolize.analysis.line_totals import LineTotals, line_totals
 from symbolize.analysis.sources import Sources
-from symbolize.analysis.stacks import Stacks
+from symbolize.analysis.stacks import LETTERS, Stacks
 from symbolize.analysis.top import FunctionRow, function_totals
 from symbolize.analysis.tree import call_tree
 from symbolize.analysis.units import percent, quantity
@@ -96,6 +96,8 @@ def tree_lines(stacks: Stacks, least: float, callers: bool = False, width: int |
     totals, own = (each[:, stacks.default] for each in (tree.totals(), tree.values))
     total = float(stacks.totals[stacks.default])
     children = tree.children(np.abs(totals), least * total)
+    shown = tree.frame[[node for nodes in children.values() for node in nodes]]
+    stacks.budget(LETTERS).spend(int(tree.frames.names.lengths()[shown].sum()))
     columns, names = [["total"], ["total%"], *([] if callers else [["self"]])], ["function"]
     pending = branches(children.get(0, []), "")
     while pending:

@@ -6,7 +6,7 @@ import numpy as np
 
 from symbolize.analysis.frames import FrameNames
 from symbolize.analysis.kernels import add_to_parents, grow_tree
-from symbolize.analysis.stacks import MAX_CELLS, Stacks
+from symbolize.analysis.stacks import Stacks
 from symbolize.core.arrays import Float64, Int32, Int64, UInt8, views
 from symbolize.profile import NONE
 
@@ -58,7 +58,7 @@ def call_tree(stacks: Stacks, keys: Int32 | None = None, inverted: bool = False)
     keys = stacks.frames if keys is None else keys
     columns = (stacks.location_offsets, stacks.locations, stacks.frame_offsets, keys, stacks.flags)
     offsets, locations, frame_offsets, frames, flags = views(*columns)
-    nodes = grow_tree(offsets, locations, frame_offsets, frames, flags, leaves.data, inverted, MAX_CELLS)
+    nodes = grow_tree(offsets, locations, frame_offsets, frames, flags, leaves.data, inverted, stacks.most_rows())
     stacks.check_size(len(nodes))
     parent, frame = nodes[:, 0].astype(np.int32), nodes[:, 1].astype(np.int32)
     parent[0] = frame[0] = NONE

@@ -10,6 +10,8 @@ MAX_LISTED = 10
 
 def printable(text: str) -> str:
     """`text` without control characters, with which the name of a file could steer a terminal."""
+    if text.isprintable():  # nearly all are, and names recur in outputs
+        return text
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 

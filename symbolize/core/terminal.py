@@ -41,6 +41,8 @@ def shortened_function(name: str, width: int) -> str:
 
 def fitting(text: str, width: int) -> str:
     """As much of the beginning of `text` as fits `width` cells."""
+    if text.isascii():
+        return text[: max(width, 0)]
     taken = 0
     for count, character in enumerate(text):
         taken += cells_of(character)

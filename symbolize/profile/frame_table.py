@@ -8,10 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import NONE, marked, taken
+from symbolize.core.budget import Budget
 
 if TYPE_CHECKING:
     from symbolize.profile.model import Profile
 
+OWN_COLUMNS: Final = 9
+CELLS: Final = (1 << 24, 128, "would become a table of {spent:,} cells or more, as only a bomb does")
+"""The cells of the table, which has the values of a sample for each of its frames."""
 UNKNOWN: Final = -1
 """Code of a text that is not known."""
 
@@ -42,6 +46,10 @@ def frame_columns(profile: "Profile") -> dict[str, NDArray[Any] | Categories]:
     lines, mappings = locations.lines, profile.mappings
     # A location without lines is a frame too.
     frames_of = np.maximum(np.diff(locations.line_offsets), 1)
+    width = OWN_COLUMNS + len(profile.sample_types)
+    size = len(samples.locations) + len(lines) + samples.values.size
+    cells = Budget(profile.source or "profile", size, *CELLS)
+    cells.spend_by_reference(width * frames_of, samples.locations)
     counts = taken(frames_of, samples.locations)
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0

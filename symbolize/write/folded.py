@@ -1,19 +1,37 @@
 """Folded stacks: `main;work;step 42`, a line a stack, as flame graph scripts read them."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from symbolize.analysis import CallTree, Stacks, call_tree
+from symbolize.analysis.stacks import LETTERS
 from symbolize.core.errors import printable
+
+AT_ONCE: Final = 1 << 12
+"""Names of a line that are written at a time: stacks may be deep, and names long."""
 
 
 def pieces(stacks: Stacks) -> Iterator[bytes]:
-    """The lines, from the root to the leaf, with the values of the default sample type."""
+    """The lines, from the root to the leaf, with the values of the default sample type. Raises InputError if there are
+    too many letters in them."""
     tree = call_tree(stacks)
+    stacks.budget(LETTERS).spend(letters(tree))
     names = [clean(name) for name in tree.frames.names]
     values = tree.values[:, stacks.default].tolist()
     for node, frames in leaf_paths(tree):
         if value := round(values[node]):
-            yield f"{';'.join(names[frame] for frame in frames)} {value}\n".encode()
+            for first in range(0, len(frames), AT_ONCE):
+                end = ";" if first + AT_ONCE < len(frames) else f" {value}\n"
+                yield (";".join(names[frame] for frame in frames[first : first + AT_ONCE]) + end).encode()
+
+
+def letters(tree: CallTree) -> int:
+    """How many letters the names in all lines have."""
+    lengths = (tree.frames.names.lengths() + 1)[tree.frame[1:]].tolist()
+    found = [0]
+    for parent, length in zip(tree.parent[1:].tolist(), lengths, strict=True):
+        found.append(found[parent] + length)
+    return sum(found[node] for node in tree.leaves().tolist())
 
 
 def leaf_paths(tree: CallTree) -> Iterator[tuple[int, list[int]]]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from symbolize.core import message_encode
 from symbolize.core.arrays import Bool, Int32, Int64, distinct_inverse, gather_lists, offsets_of, pair
+from symbolize.core.budget import Budget
 from symbolize.core.interning import Lists, random_mixer
 from symbolize.core.message_fields import Messages, Number, Numbers, Raw
 from symbolize.core.protobuf import field, varint
@@ -30,6 +32,12 @@ RESOURCE: Final = re.compile(rb"resource: ([^=]+)=(.*)", re.DOTALL)
 """How comments name the attributes of a resource."""
 PID: Final = b"process.pid"
 DECIMAL: Final = re.compile(rb"0|[1-9][0-9]{0,17}")
+REPEATED: Final = (
+    1 << 24,
+    64,
+    "has too many sample types and labels for OTLP, which repeats samples for each type: {spent:,} or more",
+)
+"""What OTLP has of samples beside their values, for each sample type."""
 FLAGS: Final = ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames")
 
 Value = bytes | bool | int | None | list["Value"]
@@ -38,8 +46,17 @@ Value = bytes | bool | int | None | list["Value"]
 def pieces(profile: Profile) -> Iterator[bytes]:
     """The message: one resource and one scope with a profile for each sample type, and their dictionary.
 
-    Equal profiles give equal bytes. What is not UTF-8 comes out as `\\xNN`, because proto3 demands UTF-8.
+    Equal profiles give equal bytes. What is not UTF-8 comes out as `\\xNN`, because proto3 demands UTF-8. Raises
+    InputError for a profile with far too many sample types and labels.
     """
+    samples = profile.samples
+    if not profile.sample_types:  # a message without a profile is none that can be read
+        samples = replace(samples, values=np.zeros((len(samples), 1), np.int64))
+        profile = replace(profile, sample_types=[ValueType()], samples=samples)
+    size = len(samples) + len(samples.labels) + samples.values.size
+    Budget(profile.source or "profile", size, *REPEATED).spend(
+        len(profile.sample_types) * (len(samples) + len(samples.labels))
+    )
     writer = Writer(compact(profile))
     profiles = [field(tags.SCOPE_PROFILES_SCOPE, writer.scope())]
     for column in range(len(profile.sample_types)):

@@ -139,6 +139,7 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
         stacks = analysis.difference(stacks, analysis.stacks_of(view.base, view.filters))
     if output.has_one_type:
         stacks = stacks.only_default()
+    stacks.check_names()
     if output.name == "html":
         from symbolize.write.page import page
 

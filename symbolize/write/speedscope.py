@@ -14,6 +14,7 @@ UNITS: Final = frozenset({"bytes", "microseconds", "milliseconds", "nanoseconds"
 
 def pieces(stacks: Stacks, title: str) -> Iterator[bytes]:
     """The file: a profile for each sample type, with a sample for each distinct stack."""
+    stacks.check_steps(len(stacks.types))
     tree = call_tree(stacks)
     names = tree.frames
     frames = [

@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 
 from symbolize.analysis import CallTree, FrameFlag, Stacks, call_tree
+from symbolize.analysis.stacks import LETTERS
 from symbolize.analysis.units import percent, quantity
-from symbolize.core.arrays import Float64
+from symbolize.core.arrays import NONE, Float64
 from symbolize.core.errors import printable
 from symbolize.core.terminal import shortened_function
 
@@ -22,6 +23,8 @@ LETTER: Final = 7.2
 LEAST: Final = 0.5
 """Pixels of the narrowest frame that is drawn."""
 LEAST_LETTERS: Final = 4
+MAX_TITLE: Final = 1 << 12
+"""Letters of the name in the title of a frame, which appears where the mouse is."""
 HEADING: Final = 34
 UNNAMED: Final = "hsl(0 0% 78%)"
 STYLE: Final = (
@@ -36,6 +39,8 @@ def pieces(stacks: Stacks, title: str) -> Iterator[bytes]:
     tree = call_tree(stacks)
     totals = np.abs(tree.totals()[:, stacks.default])
     boxes = layout(tree, totals)
+    lengths = np.minimum(stacks.names.names.lengths(), MAX_TITLE)
+    stacks.budget(LETTERS).spend(int(lengths[tree.frame[[node for node, _, _ in boxes if node]]].sum()))
     rows = 1 + max((depth for _, _, depth in boxes), default=0)
     height = HEADING + rows * ROW + MARGIN
     yield (
@@ -45,16 +50,24 @@ def pieces(stacks: Stacks, title: str) -> Iterator[bytes]:
         f"{text(quantity(totals[0], unit))}</text>\n"
     ).encode()
     scale = (WIDTH - 2 * MARGIN) / totals[0] if totals[0] else 0.0
+    is_unnamed = ((tree.flags & np.uint8(FrameFlag.UNSYMBOLIZED)) != 0).tolist()
+    labels: dict[tuple[int, int], str] = {}
+    known = {NONE: ("all", "all", UNNAMED)}
     for node, begin, depth in boxes:
-        name = tree.frames.names[tree.frame[node]] if node else "all"
+        if (frame := int(tree.frame[node])) not in known:
+            known[frame] = name_of(tree, frame)
+        name, title, colour = known[frame]
         x, y, width = MARGIN + begin * scale, height - MARGIN - (depth + 1) * ROW, totals[node] * scale
-        label = f"{name} ({quantity(totals[node], unit)}, {percent(totals[node], totals[0])})"
+        share = text(f"({quantity(totals[node], unit)}, {percent(totals[node], totals[0])})")
+        fill = UNNAMED if is_unnamed[node] else colour
         yield (
-            f'<g><title>{text(label)}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW}" '
-            f'fill="{colour(tree, node)}"/>'
+            f'<g><title>{title} {share}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW}" '
+            f'fill="{fill}"/>'
         ).encode()
         if (letters := int((width - 6) / LETTER)) >= LEAST_LETTERS:
-            yield f'<text x="{x + 3:.1f}" y="{y + FONT + 1}">{text(shortened_function(name, letters))}</text>'.encode()
+            if (frame, letters) not in labels:
+                labels[frame, letters] = text(shortened_function(name, letters))
+            yield f'<text x="{x + 3:.1f}" y="{y + FONT + 1}">{labels[frame, letters]}</text>'.encode()
         yield b"</g>\n"
     yield b"</svg>\n"
 
@@ -73,13 +86,12 @@ def layout(tree: CallTree, totals: Float64) -> list[tuple[int, float, int]]:
     return found
 
 
-def colour(tree: CallTree, node: int) -> str:
-    """A warm colour for each module, grey for unnamed code."""
-    if node == 0 or tree.flags[node] & FrameFlag.UNSYMBOLIZED:
-        return UNNAMED
-    name, module = tree.frames.names[tree.frame[node]], tree.frames.modules[tree.frame[node]]
+def name_of(tree: CallTree, frame: int) -> tuple[str, str, str]:
+    """The name of a frame, the same in a title, and a warm colour for its module."""
+    name, module = tree.frames.names[frame], tree.frames.modules[frame]
     hue = zlib.crc32(module.encode(errors="replace")) % 360
-    return f"hsl({hue} 70% {72 + zlib.crc32(name.encode(errors='replace')) % 12}%)"
+    title = text(name if len(name) <= MAX_TITLE else name[: MAX_TITLE - 1] + "…")
+    return name, title, f"hsl({hue} 70% {72 + zlib.crc32(name.encode(errors='replace')) % 12}%)"
 
 
 def text(value: str) -> str:

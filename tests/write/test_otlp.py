@@ -230,6 +230,16 @@ def test_what_is_lost() -> None:
     assert (profile.unknown, back.unknown) != ({}, {})
 
 
+def test_without_sample_types() -> None:
+    """R325: a recording without samples, which has no types of them, becomes a profile that can be read."""
+    profile = Profile()
+    profile.comments = [profile.strings.add(b"idle")]
+    back = load(io.BytesIO(written(profile)))
+    assert (len(back.samples), [back.strings.text(each) for each in back.comments]) == (0, ["idle"])
+    assert profcheck.problems(parse(written(profile))) == []
+    assert written(back) == written(profile)
+
+
 def test_locations_and_stacks_once() -> None:
     """R325: equal locations and stacks are one row."""
     message = made()
