@@ -1,9 +1,7 @@
 """Inputs that are small in a file and large in memory cost a bounded multiple of their size (rules R276, R277)."""
 
 import gzip
-import os
 import random
-import traceback
 from pathlib import Path
 
 import pytest
@@ -14,8 +12,8 @@ from symbolize.load import compression, pprof
 from symbolize.load.compression import decompressed
 from symbolize.load.open import load_all
 from tests.support.bombs import BASE, BOMBS, SAMPLE_START, field, padded
+from tests.support.costs import cost_of, needs_peak
 from tests.support.needs import needs_compiled
-from tools.fuzz.run import peak, reset_peak
 
 SIZE = 4 << 20
 MOST = 96 << 20
@@ -27,31 +25,11 @@ def cost(data: bytes, folder: Path) -> int:
     """Bytes of memory that a process takes for symbolizing an input beyond what it had."""
     (folder / "bomb").write_bytes(data)
     (folder / "out").mkdir(exist_ok=True)
-    source, sink = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(source)
-            reset_peak()
-            before = peak()
-            assert main([str(folder / "bomb"), "-o", str(folder / "out") + "/", "-q", "--no-cache"]) in (0, 1)
-            os.write(sink, b"%d" % (peak() - before))
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(0)
-    os.close(sink)
-    with os.fdopen(source, "rb") as pipe:
-        result = int(pipe.read() or b"-1")
-    assert os.waitpid(child, 0)[1] == 0
-    assert result >= 0
-    return result
 
+    def action() -> None:
+        assert main([str(folder / "bomb"), "-o", str(folder / "out") + "/", "-q", "--no-cache"]) in (0, 1)
 
-needs_peak = pytest.mark.skipif(
-    not os.access("/proc/self/clear_refs", os.W_OK),
-    reason="the peak of memory cannot be reset: run it where /proc/self/clear_refs can be written",
-)
+    return cost_of(action).memory
 
 
 @pytest.mark.process

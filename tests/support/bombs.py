@@ -73,17 +73,25 @@ SAMPLE_START: Final = b"\x0a\x01\x01\x12\x01\x05"
 
 def otlp(where: str, one: bytes) -> Maker:
     """A message of OTLP profiles with `one` over and over in a profile, its scope, its resource or the dictionary."""
+    return lambda size: otlp_message(**{where: one * (size // len(one))})
 
-    def make(size: int) -> bytes:
-        parts = {"profile": b"", "scope": b"", "resource": b"", "dictionary": b"", where: one * (size // len(one))}
-        profile = field(1, b"\x08\x01") + field(2, b"\x08\x01\x22\x01\x01") + parts["profile"]
-        scope = field(1, parts["scope"]) + field(2, profile)
-        resources = field(1, parts["resource"]) + field(2, scope)
-        tables = [b"\x0a\x00", b"\x12\x00\x12\x00", b"\x1a\x00", b"\x22\x00", b"\x2a\x00\x2a\x01a", b"\x32\x00\x32\x00"]
-        dictionary = b"".join(tables) + field(7, b"") + field(7, b"\x0a\x01\x01") + parts["dictionary"]
-        return field(1, resources) + field(2, dictionary)
 
-    return make
+def otlp_message(
+    *,
+    profile: bytes = b"",
+    profiles: bytes = b"",
+    scope: bytes = b"",
+    resource: bytes = b"",
+    dictionary: bytes = b"",
+) -> bytes:
+    """A message of OTLP profiles that has some more fields in each place. All tables have a row 0; those of locations,
+    strings, attributes and stacks have a row 1 too."""
+    profile = field(1, b"\x08\x01") + field(2, b"\x08\x01\x22\x01\x01") + profile
+    scopes = field(1, scope) + field(2, profile) + profiles
+    resources = field(1, resource) + field(2, scopes)
+    tables = [b"\x0a\x00", b"\x12\x00\x12\x00", b"\x1a\x00", b"\x22\x00", b"\x2a\x00\x2a\x01a", b"\x32\x00\x32\x00"]
+    dictionary = b"".join(tables) + field(7, b"") + field(7, b"\x0a\x01\x01") + dictionary
+    return field(1, resources) + field(2, dictionary)
 
 
 BOMBS: Final[dict[str, Maker]] = {
