@@ -34,6 +34,7 @@ def module(name: str) -> Any:
 
 
 @pytest.mark.process
+@pytest.mark.full
 def test_a_failing_contender_is_out() -> None:
     """Who fails or takes too long has a reason instead of runs, and stops nobody."""
     measure = module("measure")
@@ -162,6 +163,7 @@ def test_a_fleet_is_made_alike_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.full
 def test_jobs_are_watched_and_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of a job and its workers is seen; a killed job leaves none of them behind."""
     batch, seen, large = module("batch"), tmp_path / "seen", Counter[int]()

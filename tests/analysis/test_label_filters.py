@@ -135,6 +135,7 @@ def test_numbers_of_any_length() -> None:
     assert chosen(selected(load(written(SAMPLES), "made"), Filters(tagfocus="9" * 5000 + "kb"))) == set()
 
 
+@pytest.mark.full
 def test_many_keys_take_linear_time() -> None:
     """Each number is compared once, however many keys there are."""
     count = 1 << 17

@@ -113,6 +113,7 @@ def test_all_or_nothing(path: str) -> None:
         assert manifest.profiles(1) == [rows[1]]
 
 
+@pytest.mark.full
 def test_two_at_once(path: str) -> None:
     """The second is told to wait, and does no harm."""
     with Manifest(path) as manifest:

@@ -167,6 +167,7 @@ def test_an_encoded_body_out_of_proportion(tmp_path: Path) -> None:
         assert "as only a bomb does" in outcome(got)
 
 
+@pytest.mark.full
 def test_stalls(tmp_path: Path) -> None:
     """A server that sends nothing, or too little, is given up after seconds, however it spreads its bytes."""
 

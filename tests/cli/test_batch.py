@@ -245,6 +245,7 @@ def test_watching(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.full
 def test_watching_an_empty_folder(tmp_path: Path) -> None:
     """Nothing has come, which is no failure."""
     Path("in").mkdir()

@@ -143,6 +143,7 @@ def on_terminal(count: int, columns: int = 100) -> str:
 
 
 @pytest.mark.process
+@pytest.mark.full
 def test_bar_on_a_terminal() -> None:
     """One bar, drawn on also where nothing happens; named failures above it, and it is gone at the end."""
     text = on_terminal(1)

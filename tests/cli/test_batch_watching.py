@@ -76,6 +76,7 @@ def test_a_task_that_hangs(tmp_path: Path) -> None:
     assert PATIENCE < 5
 
 
+@pytest.mark.full
 def test_a_log_that_is_rotated(tmp_path: Path) -> None:
     """SIGHUP opens the log again; what happens later is in the new file."""
     (tmp_path / "in").mkdir()

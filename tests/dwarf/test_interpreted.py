@@ -18,6 +18,7 @@ CHOSEN += ["twins/lld-all/twins", "twins/gold-all/twins"]
 IN_PARTS = ["clang-dwarf5", "gcc-dwarf4", "dwz"]
 
 
+@pytest.mark.full
 def test_compiled_equals_interpreted(tmp_path: Path) -> None:
     """Every column and name that is decoded of real and of made files is the same in both modes."""
     paths = [str(BINARIES / name) for name in CHOSEN] + [str(PARTS / name / "ledger.debug") for name in IN_PARTS]

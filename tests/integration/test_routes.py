@@ -170,6 +170,7 @@ BY_NAME = ("recorded path", "debug link", "build id tree", "dwz", "dwz, DWARF 5"
 @pytest.mark.parametrize(
     ("route", "has_id"), [*((route, True) for route in sorted(BY_BUILD_ID)), *((route, False) for route in BY_NAME)]
 )
+@pytest.mark.full
 def test_route(route: str, has_id: bool, tmp_path: Path) -> None:
     """What is laid out gives the frames of the whole binary; where its name is enough also without a build id in the
     profile."""
@@ -266,6 +267,7 @@ def test_archive(how: int, tmp_path: Path) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
+@pytest.mark.full
 def test_split_units(parts: str, kind: str, program: Path, whole: Path, tmp_path: Path) -> None:
     """Split units, as files and in a package, give what the same compilation with all debug information gives."""
     frames = expected(program, whole)

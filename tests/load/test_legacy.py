@@ -147,6 +147,7 @@ def test_long_lines() -> None:
      b"x profile: total 1\n", b"--- symbol\n", b"--- heapz 1 ---\nresolution = b\n1 2 @ 0x1\n"],
     ids=range(8),
 )  # fmt: skip
+@pytest.mark.full
 def test_time_is_linear(title: bytes) -> None:
     """Bad lines, comments, one line without end: each takes as long as it is."""
     units = (

@@ -371,6 +371,7 @@ def test_any_text(text: str | bytes) -> None:
             assert "\n" not in str(error)
 
 
+@pytest.mark.full
 def test_time_is_linear() -> None:
     """Long and odd lines take as long as they are."""
     lines = (

@@ -29,6 +29,7 @@ def recorded(name: str) -> tuple[Profile, Counter[Sample], Counter[Sample], dict
 
 
 @pytest.mark.process
+@pytest.mark.full
 def test_interpreted(tmp_path: Path) -> None:
     """Uncompiled, every recording gives the same profile."""
     paths = [path for path in sorted(FOLDER.rglob("*.data")) if path.is_file()]

@@ -183,6 +183,7 @@ for each in found:
 
 
 @pytest.mark.process
+@pytest.mark.full
 def test_interpreted(tmp_path: Path) -> None:
     """Without the compiled modules the profiles and warnings are the same."""
     trace = HEAP + w.packet(1, w.CLEARED, STATE, CYCLES) + w.perf_sample(2, total=5000, followers=[1 << 63])

@@ -367,6 +367,7 @@ def test_names_of_processes_have_limits(monkeypatch: pytest.MonkeyPatch) -> None
     assert places == [0, processes.instance_of(0, 1), 0, 0]
 
 
+@pytest.mark.full
 def test_many_mappings_and_sequences() -> None:
     """Thousands of mappings are read in moderate time; sequences have a limit."""
     numbers = range(1, 10_000)

@@ -345,6 +345,7 @@ def test_the_longest_names(long: tuple[int, int, int]) -> None:
         assert names(trace) == [[(f"{owner}.{name}", 2)] if not more else given]
 
 
+@pytest.mark.full
 def test_bad_bytes() -> None:
     """Names that are not UTF-8, lines of 64 bits, and packets that are cut off anywhere or damaged."""
     member = w.message({1: b"a", 2: b"\xff\xfe", 3: 1, 4: (1 << 64) - 1, 5: (1 << 32) + 5, 6: 1 << 63})

@@ -105,6 +105,7 @@ def test_readers(name: str) -> None:
 @needs_compiled
 @needs_peak
 @pytest.mark.parametrize("name", WRITING)
+@pytest.mark.full
 def test_doors(name: str) -> None:
     """What can be read costs little in each output, or is refused there."""
     data, refusing = WRITING[name]

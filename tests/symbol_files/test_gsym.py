@@ -59,6 +59,7 @@ def test_both_versions_and_byte_orders(version: int, order: str) -> None:
 
 @needs_gsymutil
 @pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.full
 def test_what_llvm_writes(program: str, tmp_path: Path) -> None:
     """Of files that LLVM converted, its own lookups are our answers, at all addresses of the code."""
     binary, path = BINARIES / program, tmp_path / "x.gsym"

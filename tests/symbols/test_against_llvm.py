@@ -39,9 +39,10 @@ INSTALLED = {path: pytest.mark.needs(name) for name, path in DEBUG_FILES.items()
 
 
 def marks(path: Path) -> Iterator[pytest.MarkDecorator]:
-    """What a file needs."""
+    """What a file needs; large ones are left to the full run."""
     if path in INSTALLED:
         yield INSTALLED[path]
+        yield pytest.mark.full
     if path.exists() and path.stat().st_size > LARGE:
         yield needs_compiled
 

@@ -78,6 +78,7 @@ def test_neighbours_of_a_corrupt_unit(fmt: Format, lazily: bool) -> None:
 
 
 @pytest.mark.parametrize("fmt", [Format(5), Format(4)], ids=["v5", "v4"])
+@pytest.mark.full
 def test_cut_off_abbreviations(fmt: Format) -> None:
     """A DIE whose abbreviation lacks its last attributes is not read: what follows them would be taken for it."""
     sound, _ = contents_of(fmt)

@@ -149,6 +149,7 @@ def test_real_program() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.full
 def test_interpreted_is_the_same(tmp_path: Path) -> None:
     """The interpreted modules find the same lines (rule R170)."""
     script = tmp_path / "script.py"

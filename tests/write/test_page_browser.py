@@ -111,6 +111,7 @@ def test_first_look(tab: Page, tmp_path: Path) -> None:
     assert crumbs(tab) == ["all"]
 
 
+@pytest.mark.full
 def test_zoom_and_back(tab: Page, tmp_path: Path) -> None:
     """A click zooms in; the path, Escape, - and the browser's own button lead back; the address keeps the zoom."""
     path = show(tab, tmp_path, demo())
@@ -360,6 +361,7 @@ def test_fits_the_window(tab: Page, tmp_path: Path, size: tuple[int, int], view:
 
 
 @pytest.mark.parametrize("size", [(844, 390), (640, 400), (320, 568)], ids="{0[0]}x{0[1]}".format)
+@pytest.mark.full
 def test_low_window(tab: Page, tmp_path: Path, size: tuple[int, int]) -> None:
     """Of a telephone on its side, or with large letters: the page scrolls down, and what scrolls in it stays high."""
     tab.resize(*size)
@@ -538,6 +540,7 @@ def test_totals_are_those_of_pprof(tab: Page, tmp_path: Path, make: Any) -> None
     }
 
 
+@pytest.mark.full
 def test_table_of_many_functions(tab: Page, tmp_path: Path) -> None:
     """More rows are added to those that are there."""
     show(tab, tmp_path, tree_of({"main": {f"f{i}": i + 1 for i in range(3000)}}), "#view=table")

@@ -213,6 +213,7 @@ def test_sums_of_many_binaries_are_not_in_memory(monkeypatch: pytest.MonkeyPatch
         assert a.amounts == b.amounts
 
 
+@pytest.mark.full
 def test_memory_does_not_grow_with_profiles(manifest: Manifest) -> None:
     """The report is read and written bit by bit."""
 
