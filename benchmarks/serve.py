@@ -2,7 +2,8 @@
 
 A process of its own holds 500 connections to a server of two workers and asks `/symbolicate/v5` for 1,000 frames at
 random offsets of a binary, with 1 to 500 requests in flight; a refused one is asked again after as long as the answer
-says. Of each number it prints answers a second and their times, statuses and the memory of the workers.
+says. Then 1 and 16 clients, each on its own connection, ask small questions: 100 frames, a section, a file that is not
+there. Of each number it prints answers a second and their times, statuses and the memory of the workers.
 """
 
 import argparse
@@ -16,45 +17,55 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
 
 from symbolize.elf import ElfImage
 
-FRAMES = 1000
+FRAMES, FEW = 1000, 100
 CONNECTIONS = 500
 IN_FLIGHT = (1, 2, 4, 8, 50, 500)
+SMALL_IN_FLIGHT = (1, 16)
 PORT = 18_923
 BODIES = 50
 """Different requests, which are sent in turn."""
 
 
 class Load(NamedTuple):
-    """What came of some seconds of requests: milliseconds of those that were answered, statuses, and MiB of memory that
-    the workers had, from the first second to the last."""
+    """What came of some seconds of requests: milliseconds of those that were not refused, statuses, and MiB of memory
+    that the workers had, from the first second to the last."""
 
     milliseconds: list[float]
     statuses: Counter[int]
     memory: list[float]
 
 
-def requests_for(path: Path) -> list[bytes]:
-    """Requests for frames at random offsets of the code of a binary."""
+def requests_for(path: Path) -> dict[str, list[bytes]]:
+    """Requests by what they ask for: frames at random offsets of the code of a binary, a section, a file."""
     chosen = random.Random(1)
     with ElfImage.open(path) as image:
         base = min(segment.vaddr for segment in image.segments) & ~0xFFF
         text = image.find(".text")
         assert text is not None and image.build_id is not None
         first, build_id = text.vaddr - base, image.build_id
-    found = []
-    for _ in range(BODIES):
-        stack = [[0, first + chosen.randrange(text.size)] for _ in range(FRAMES)]
+
+    def names(frames: int) -> bytes:
+        stack = [[0, first + chosen.randrange(text.size)] for _ in range(frames)]
         body = json.dumps({"memoryMap": [[path.name, build_id]], "stacks": [stack]}).encode()
         head = f"POST /symbolicate/v5 HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
-        found.append(head.encode() + body)
-    return found
+        return head.encode() + body
+
+    def get(path: str) -> bytes:
+        return f"GET /buildid/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+    return {
+        f"{FRAMES:,} frames": [names(FRAMES) for _ in range(BODIES)],
+        f"{FEW} frames": [names(FEW) for _ in range(BODIES)],
+        "a section": [get(f"{build_id}/section/.comment")],
+        "a missing file": [get(f"{'ab' * 20}/debuginfo")],
+    }
 
 
 async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> tuple[int, float]:
@@ -66,10 +77,12 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, reques
     return int(head.split()[1]), float(fields.get(b"retry-after", 0))
 
 
-async def load(requests: Sequence[bytes], in_flight: int, seconds: float, workers: Sequence[int]) -> Load:
-    """Hold all connections for some seconds, with so many requests in flight."""
+async def load(
+    requests: Sequence[bytes], in_flight: int, seconds: float, workers: Sequence[int], held: int = CONNECTIONS
+) -> Load:
+    """Hold so many connections for some seconds, with so many requests in flight."""
     connections: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
-    for _ in range(CONNECTIONS):
+    for _ in range(held):
         connections.put_nowait(await asyncio.open_connection("127.0.0.1", PORT, limit=1 << 22))
     times: list[float] = []
     statuses: Counter[int] = Counter()
@@ -88,7 +101,7 @@ async def load(requests: Sequence[bytes], in_flight: int, seconds: float, worker
                 began = time.perf_counter()
                 status, pause = await ask(reader, writer, requests[number % len(requests)])
             statuses[status] += 1
-            if status == HTTPStatus.OK:
+            if status != HTTPStatus.SERVICE_UNAVAILABLE:
                 times.append(1000 * (time.perf_counter() - began))
             connections.put_nowait((reader, writer))
             number += 1
@@ -136,27 +149,30 @@ def main() -> None:
                 server.terminate()
 
 
-async def table(requests: Sequence[bytes], numbers: Sequence[int], seconds: float, pid: int) -> None:
-    """Print what came of each number of requests in flight."""
+async def table(requests: Mapping[str, Sequence[bytes]], numbers: Sequence[int], seconds: float, pid: int) -> None:
+    """Print what came of each kind of request and number of them in flight."""
     while True:
         try:
             await asyncio.open_connection("127.0.0.1", PORT)
             break
         except OSError:
             await asyncio.sleep(0.2)
-    await load(requests, 4, 5, workers_of(pid))  # opens the binary in both workers
+    large, *small = requests
+    await load(requests[large], 4, 5, workers_of(pid))  # opens the binary in both workers
     print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors, {CONNECTIONS} connections")
-    print("| in flight | answers/s | median ms | p99 ms | statuses | private MiB |")
-    print("| ---: | ---: | ---: | ---: | --- | --- |")
-    for in_flight in numbers:
-        found = await load(requests, in_flight, seconds, workers_of(pid))
+    print("| asked for | in flight | answers/s | median ms | p99 ms | statuses | private MiB |")
+    print("| --- | ---: | ---: | ---: | ---: | --- | --- |")
+    rows = [(large, number, CONNECTIONS) for number in numbers]
+    rows += [(what, number, number) for what in small for number in SMALL_IN_FLIGHT]
+    for what, in_flight, held in rows:
+        found = await load(requests[what], in_flight, seconds, workers_of(pid), held)
         times = found.milliseconds
         p99 = times[int(len(times) * 0.99)] if len(times) > 1 else times[0]
         shown = ", ".join(f"{status}: {count}" for status, count in sorted(found.statuses.items()))
         rate, median = len(times) / seconds, statistics.median(times)
         tenths = found.memory[:: max(1, len(found.memory) // 10)]
         memory = " ".join(f"{each:.0f}" for each in tenths)
-        print(f"| {in_flight} | {rate:.0f} | {median:.1f} | {p99:.1f} | {shown} | {memory} |", flush=True)
+        print(f"| {what} | {in_flight} | {rate:.0f} | {median:.1f} | {p99:.1f} | {shown} | {memory} |", flush=True)
 
 
 if __name__ == "__main__":
