@@ -61,6 +61,7 @@ ALLOWED = {
     "resolve": {"binaries", "elf", "names", "profile", "storage", "symbol_files", "symbols"},
     "serve": {
         "analysis",
+        "batch",
         "binaries",
         "elf",
         "load",

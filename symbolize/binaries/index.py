@@ -118,6 +118,11 @@ class BinaryIndex:
             self.walk_again()
             self._query("SELECT 1 WHERE 0", ())
 
+    def use_last_walk(self) -> None:
+        """Answer by what others found below the folders who keep it in the same place, if they did, without a walk."""
+        with self._lock:
+            self._walked = self.folder is not None
+
     def with_build_id(self, build_id: str) -> list[Entry]:
         """The files with this build id, or with the one of which a module id has the beginning (R240, module ids of
         Chromium), in order of the roots."""

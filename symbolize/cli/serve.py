@@ -12,6 +12,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from symbolize.cli.arguments import Parser
@@ -92,6 +93,7 @@ def serve(options: argparse.Namespace, token: str, shared: str) -> int:
         uploads_limit=options.uploads_limit,
         body_limit=options.body_limit,
         wait_seconds=options.max_wait,
+        memory_limit=options.memory_limit,
         forward=options.forward or "",
         authorizes=options.forward_authorization,
         token=token,
@@ -122,7 +124,8 @@ def run_workers(options: argparse.Namespace) -> None:
 
     from symbolize.serve.protocol import GuardedProtocol
 
-    with own_import_path():
+    # A single worker is this process, which starts others itself.
+    with own_import_path() if options.workers > 1 else nullcontext():
         uvicorn.run(
             "symbolize.serve.worker:app",
             factory=True,
@@ -258,7 +261,14 @@ def add_server_options(group: argparse._ArgumentGroup) -> None:
         metavar="SECONDS",
         type=positive,
         default=5.0,
-        help="time that a request for names may wait; others are refused with 503 (default: 5)",
+        help="time that a request for names or of a profile may wait; others are refused with 503\n(default: 5)",
+    )
+    group.add_argument(
+        "--memory-limit",
+        metavar="SIZE",
+        type=byte_size,
+        default=4 << 30,
+        help="private memory for one profile (default: 4G), which is refused with 413 if it takes more",
     )
     group.add_argument("--forward", metavar="URL", help="server that OTLP profiles are passed on to, with names added")
     group.add_argument(

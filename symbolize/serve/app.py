@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from threading import Event
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from anyio import to_thread
 from starlette.applications import Starlette
@@ -28,7 +29,8 @@ from symbolize.core.errors import InputError, ReadFailure, SymbolizeError, Usage
 from symbolize.names import Mode
 from symbolize.serve import otlp, status_page
 from symbolize.serve.answers import failure, preflight, refused, sent
-from symbolize.serve.bodies import Bodies, check_encoding, decoded
+from symbolize.serve.bodies import Bodies, check_encoding, decoded, for_child
+from symbolize.serve.child import Child
 from symbolize.serve.debug_files import (
     KINDS,
     Opened,
@@ -40,11 +42,11 @@ from symbolize.serve.debug_files import (
     source_of,
 )
 from symbolize.serve.gate import ROUTE, AccessLog, Gate, is_allowed
-from symbolize.serve.lanes import RETRY_AFTER, Lane, Once
+from symbolize.serve.lanes import RETRY_AFTER, Lane, Once, while_connected
 from symbolize.serve.metrics import Metrics
 from symbolize.serve.modules import HeldModule, Modules
 from symbolize.serve.outgoing import Outgoing
-from symbolize.serve.profiles import Profiles
+from symbolize.serve.profiles import Job, Origin, Symbolized, symbolized
 from symbolize.serve.source_of_frame import SourceRequest
 from symbolize.serve.symbolication import MODULE_ID, Answer, Found, TooLarge, as_json, parsed, read_request
 from symbolize.serve.symbolication import Request as Frames
@@ -60,17 +62,20 @@ SMALL: Final = 128 << 10
 MAX_ATTEMPTS: Final = 3
 MAX_HOPS: Final = 8
 """Servers that a request for a file went through, after which it is not passed on."""
+CLIENT_LEFT: Final = 499
+"""The status of a request whose client left before its answer, for metrics and the log, as proxies have it."""
 FORWARDED: Final = re.compile(r"[0-9A-Za-z.:, _\[\]-]{1,1000}")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What requests may cost: bytes of a profile, of all bodies at a time, of all answers that are not taken yet, of an
-    upload and of all uploads; seconds for a body to arrive and for an answer; threads of each worker for each kind of
-    work, requests that wait for one, and seconds for which one for names may; and seconds between two walks of the
-    folders."""
+    """What requests may cost: bytes of a profile, of memory that work on it takes, of all bodies at a time, of all
+    answers that are not taken yet, of an upload and of all uploads; seconds for a body to arrive and for an answer;
+    threads of each worker for each kind of work, requests that wait for one, and seconds for which one for names or of
+    a profile may; and seconds between two walks of the folders."""
 
     body: int = 256 << 20
+    memory: int = 4 << 30
     bodies: int = 16 << 30
     answers: int = 1 << 30
     upload: int = 4 << 30
@@ -90,7 +95,7 @@ class Parts:
     """What answers the requests of a worker."""
 
     modules: Modules
-    profiles: Profiles
+    origin: Origin
     sources: list[str]
     servers: AnyClient | None = None
     uploads: Uploads | None = None
@@ -111,7 +116,8 @@ class Server:
         self.slow = Lane("opening", limits.slow, limits.waiting, metrics)
         self.files = Lane("files", limits.quick, limits.waiting, metrics)
         self.fetching = Lane("fetching", limits.slow, limits.waiting, metrics)
-        self.profile = Lane("profiles", 1, limits.waiting // 8, metrics)
+        self.profile = Lane("profiles", 1, limits.waiting // 8, metrics, limits.wait_seconds)
+        self.child = Child(limits.memory)
         self.uploading = Lane("uploads", 1, limits.waiting // 8, metrics)
         self._once = Once()
         self._stopping = False
@@ -156,7 +162,7 @@ class Server:
             try:
                 return await endpoint(request)
             except ClientDisconnect:
-                problem = 400, "the request ended before its body did", {}
+                problem = CLIENT_LEFT, "the client has left", {}
             except TimeoutError:
                 self.metrics.refused("slow answer")
                 problem = 503, "the answer takes long; ask again", {"Retry-After": RETRY_AFTER}
@@ -199,6 +205,7 @@ class Server:
             await walks
         for lane in (self.quick, self.slow, self.files, self.fetching, self.profile, self.uploading):
             lane.close()
+        await to_thread.run_sync(self.child.close)
         if self.parts.servers is not None:
             await to_thread.run_sync(self.parts.servers.close)
 
@@ -244,8 +251,9 @@ class Server:
 
     async def ready(self, request: Request) -> Response:
         """Whether the process takes requests; the folders were walked before the first one."""
-        full = [lane.name for lane in (self.quick, self.slow, self.files, self.profile) if lane.is_full]
-        if full or self.bodies.is_full or self.outgoing.is_full or self._stopping:
+        lanes = self.quick, self.slow, self.files, self.profile
+        is_busy = any(lane.is_full or lane.is_stuck(self.limits.answer_seconds) for lane in lanes)
+        if is_busy or self.bodies.is_full or self.outgoing.is_full or self._stopping:
             return PlainTextResponse("busy\n", 503, {"Retry-After": RETRY_AFTER})
         return PlainTextResponse("ok\n")
 
@@ -268,7 +276,7 @@ class Server:
         """Names for frames, by Mozilla's API."""
         data = await self._json(request)
         began = perf_counter()
-        async with asyncio.timeout(self.limits.answer_seconds):
+        async with asyncio.timeout(self.limits.answer_seconds), while_connected(request):
             asked = read_request(data) if len(data) < SMALL else await self.quick.run(partial(read_request, data))
             debug = {"jobs": len(asked.jobs), "modules": len(asked.asked)}
             with_debug = request.headers.get("debug", "").lower() == "true"
@@ -368,10 +376,14 @@ class Server:
         parameters = dict(request.query_params)
         async with self.bodies.received(request, self.limits.body) as body:
             check_encoding(body, encoding)
-            async with asyncio.timeout(self.limits.answer_seconds):
-                job = partial(self.parts.profiles.symbolized, body, parameters)
-                written, kind, report = await self.profile.run(job)
+            async with asyncio.timeout(self.limits.answer_seconds), while_connected(request):
+                written, kind, report = await self._symbolized(body, parameters)
         return self.outgoing.response(written, kind, {"X-Symbolize-Report": report})
+
+    async def _symbolized(self, body: BinaryIO, parameters: dict[str, str] | None) -> Symbolized:
+        """What the process for profiles makes of a body."""
+        job, left = Job(self.parts.origin, for_child(body), parameters), Event()
+        return await self.profile.run(partial(self.child.run, symbolized, job, left), left=left.set)
 
     async def otlp(self, request: Request) -> Response:
         """A request of OTLP profiles, which is passed on with names added."""
@@ -383,11 +395,10 @@ class Server:
         self.profile.check()
         async with self.bodies.received(request, self.limits.body) as body:
             check_encoding(body, request.headers.get("content-encoding", ""))
-            async with asyncio.timeout(self.limits.answer_seconds):
+            async with asyncio.timeout(self.limits.answer_seconds), while_connected(request):
                 is_empty = not body.read(1)
                 body.seek(0)
-                job = partial(self.parts.profiles.symbolized_otlp, body)
-                written = b"" if is_empty else await self.profile.run(job)
+                written = b"" if is_empty else (await self._symbolized(body, None)).body
                 authorization = request.headers.get("authorization", "")
                 passed = await self.fetching.run(partial(forward.post, written, authorization))
         kind = otlp.JSON if as_json else otlp.PROTOBUF

@@ -1,6 +1,7 @@
 """Bodies of requests: bounded in size, time and number, in memory or in files without names."""
 
 import asyncio
+import os
 import re
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -99,6 +100,12 @@ class Bodies:
     def _refuse(self) -> NoReturn:
         self._metrics.refused("bodies busy")
         raise HTTPException(503, "too many requests; ask again", {"Retry-After": RETRY_AFTER})
+
+
+def for_child(body: BinaryIO) -> bytes | str:
+    """The bytes of a small body, or a path by which another process opens it as long as this one has it open."""
+    data = body.read(IN_MEMORY + 1)
+    return data if len(data) <= IN_MEMORY else f"/proc/{os.getpid()}/fd/{body.fileno()}"
 
 
 def decoded(body: BinaryIO, encoding: str, limit: int) -> bytes:

@@ -1,14 +1,16 @@
-"""Threads for the work of requests: of each kind so many at a time, so many wait, and equal work is done once."""
+"""Threads for the work of requests: of each kind so many at a time, so many wait, none for a client that has left, and
+equal work is done once."""
 
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from typing import Any, Final, TypeVar
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, NoReturn, TypeVar
 
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 
 from symbolize.serve.metrics import Metrics
 
@@ -20,8 +22,8 @@ LATEST: Final = 16
 
 
 class Lane:
-    """`threads` for one kind of work, for which `waiting` requests may wait, and not longer than `patience` seconds as
-    far as that is known. What runs keeps its thread to its end, also if nobody waits for it any more."""
+    """`threads` for one kind of work, for which `waiting` requests may wait, and not longer than `patience` seconds. A
+    job that waits is dropped when its client leaves; one that runs keeps its thread to its end."""
 
     def __init__(self, name: str, threads: int, waiting: int, metrics: Metrics, patience: float = math.inf) -> None:
         self.name = name
@@ -30,22 +32,29 @@ class Lane:
         self._patience = patience
         self._admitted = 0
         self._seconds = 0.0  # of a job, the last ones counting most
+        self._begun: list[float] = []
         self._metrics = metrics
 
     @property
     def is_full(self) -> bool:
-        """Whether the next request is refused."""
+        """Whether the next request is refused, as it would wait for too long by what the last jobs took."""
         return self._admitted >= self._most or self._admitted // self._threads * self._seconds > self._patience
+
+    def is_stuck(self, seconds: float) -> bool:
+        """Whether each thread has had its job for longer than that."""
+        until = time.perf_counter() - seconds
+        return sum(began < until for began in [*self._begun]) >= self._threads
 
     def check(self) -> None:
         """Raise HTTPException if the next request is refused."""
         if self.is_full:
-            self._metrics.refused(f"{self.name} busy")
-            raise HTTPException(503, "too many requests; ask again", {"Retry-After": RETRY_AFTER})
+            self._refuse()
 
-    async def run(self, job: Callable[[], T], after: Callable[[], None] | None = None) -> T:
-        """Do a job; `after` it, or when it will not be done, something in any thread. Raises HTTPException if too many
-        wait."""
+    async def run(
+        self, job: Callable[[], T], after: Callable[[], None] | None = None, left: Callable[[], None] | None = None
+    ) -> T:
+        """Do a job; `after` it, or when it will not be done, something in any thread; and `left` if nobody waits for it
+        any more. Raises HTTPException if too many wait, or it has waited for too long."""
         try:
             self.check()
         except HTTPException:
@@ -63,22 +72,73 @@ class Lane:
                 loop.call_soon_threadsafe(self._count, -1)
 
         future.add_done_callback(ended)
-        return await asyncio.wrap_future(future)
+        is_late = False
+
+        def drop() -> None:
+            nonlocal is_late
+            is_late = future.cancel()
+
+        dropping = loop.call_later(self._patience, drop) if self._patience < math.inf else None
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            if left is not None:
+                left()
+            if is_late and not task.cancelling():
+                self._refuse()
+            raise
+        finally:
+            if dropping is not None:
+                dropping.cancel()
 
     def close(self) -> None:
         """Begin nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    def _refuse(self) -> NoReturn:
+        self._metrics.refused(f"{self.name} busy")
+        raise HTTPException(503, "too many requests; ask again", {"Retry-After": RETRY_AFTER})
+
     def _timed(self, job: Callable[[], T]) -> T:
         began = time.perf_counter()
+        self._begun.append(began)
         try:
             return job()
         finally:  # several threads do this: one of them may not be counted
-            self._seconds += (time.perf_counter() - began - self._seconds) / LATEST
+            self._begun.remove(began)
+            # A single one that takes very long is no measure of those that follow.
+            self._seconds += (min(time.perf_counter() - began, 2 * self._patience) - self._seconds) / LATEST
 
     def _count(self, change: int) -> None:
         self._admitted += change
         self._metrics.admitted(self.name, self._admitted)
+
+
+@asynccontextmanager
+async def while_connected(request: Request) -> AsyncIterator[None]:
+    """Cancel the block, and raise ClientDisconnect, when the client of a request whose body was read leaves."""
+    task = asyncio.current_task()
+    assert task is not None
+    is_left = False
+
+    async def watch() -> None:
+        nonlocal is_left
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        is_left = True
+        task.cancel()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    except asyncio.CancelledError:
+        if is_left and not task.uncancel():
+            raise ClientDisconnect from None
+        raise
+    finally:
+        watching.cancel()
 
 
 class Once:

@@ -1,20 +1,24 @@
-"""Profiles in, symbolized profiles out."""
+"""Profiles in, symbolized profiles out: what the process for profiles does."""
 
 import json
-import threading
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from io import BytesIO
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from symbolize.binaries import Servers
-from symbolize.core.errors import InputError, UsageError, first_names
+from symbolize.binaries.debuginfod import Limits as FetchLimits
+from symbolize.core.errors import InputError, SymbolizeError, UsageError, first_names
 from symbolize.load import load_all
 from symbolize.load.model import LoadedProfile
 from symbolize.names import MODES, Mode
 from symbolize.pipeline import Symbolizer
 from symbolize.report import Report
 from symbolize.report.json import coverage
+from symbolize.storage.servers import AnyClient, open_servers
+from symbolize.storage.shared_cache import open_tables
 from symbolize.symbols import TableCache
 from symbolize.write import write, write_otlp
 from symbolize.write.outputs import View
@@ -28,20 +32,76 @@ RENEWED: Final = 600.0
 MAX_REPORT: Final = 8 << 10
 """Bytes of the header with the report."""
 MAX_TEXT: Final = 200
+FETCHING: Final = FetchLimits(answer_time=60, total_time=900, patience=120)
+
+
+class Origin(NamedTuple):
+    """What a process makes its `Profiles` of: the folders of binaries, where tables are kept and up to how many bytes,
+    the servers behind, and how names are shown."""
+
+    roots: tuple[str, ...]
+    cache: str
+    cache_limit: int
+    debuginfod: tuple[str, ...]
+    mode: Mode
+
+
+class Job(NamedTuple):
+    """A profile to symbolize: its bytes, or the path of a file with them; and the parameters of the request, None for a
+    request of OTLP."""
+
+    origin: Origin
+    body: bytes | str
+    parameters: dict[str, str] | None
+
+
+class Symbolized(NamedTuple):
+    """A profile as it is sent: its bytes, their media type, and its report in a line."""
+
+    body: bytes
+    kind: str
+    report: str
+
+
+def symbolized(job: Job) -> Symbolized | Exception:
+    """What comes of a job in this process, or an error that the client is told."""
+    try:
+        profiles = profiles_of(job.origin)
+        with BytesIO(job.body) if isinstance(job.body, bytes) else open(job.body, "rb") as body:
+            if job.parameters is None:
+                return profiles.symbolized_otlp(body)
+            return profiles.symbolized(body, job.parameters)
+    except (SymbolizeError, OSError) as error:
+        return error
+    except MemoryError:
+        raise
+    except Exception:
+        logging.getLogger("uvicorn.error").exception("a profile: failed")
+        raise
+
+
+@lru_cache(1)
+def profiles_of(origin: Origin) -> "Profiles":
+    """The profiles of this process, which stays with what it has open."""
+    servers = open_behind(origin.debuginfod)
+    return Profiles(origin.roots, open_tables(origin.cache, origin.cache_limit), servers, origin.mode)
+
+
+def open_behind(urls: Sequence[str]) -> AnyClient | None:
+    """The servers behind, None if there are none; what fails of them is logged."""
+    return open_servers(urls, limits=FETCHING, tell=logging.getLogger("uvicorn.error").error) if urls else None
 
 
 class Profiles:
     """Symbolizes profiles, one at a time."""
 
-    def __init__(self, roots: list[str], cache: TableCache, servers: Servers | None, mode: Mode) -> None:
+    def __init__(self, roots: Sequence[str], cache: TableCache, servers: Servers | None, mode: Mode) -> None:
         self._roots, self._cache, self._servers, self._mode = roots, cache, servers, mode
-        self._lock = threading.Lock()
         self._made: dict[Mode, tuple[float, Symbolizer]] = {}
 
-    def symbolized(self, body: BinaryIO, parameters: Mapping[str, str]) -> tuple[bytes, str, str]:
-        """A profile in any format, symbolized, as pprof (gzipped) or OTLP; its media type, and its report in a line. An
-        OTLP message stays what it is if OTLP is asked for. Raises SymbolizeError, UsageError for an input with several
-        profiles."""
+    def symbolized(self, body: BinaryIO, parameters: Mapping[str, str]) -> Symbolized:
+        """A profile in any format, symbolized, as pprof (gzipped) or OTLP. An OTLP message stays what it is if OTLP is
+        asked for. Raises SymbolizeError, UsageError for an input with several profiles."""
         if unknown := [name for name in parameters if name not in PARAMETERS]:
             raise UsageError(f"{unknown[0][:MAX_TEXT]}: is none of the parameters {', '.join(PARAMETERS)}")
         output = parameters.get("emit", "pprof")
@@ -51,32 +111,27 @@ class Profiles:
         if mode is None:
             raise UsageError(f"demangle: is none of {', '.join(MODES)}")
         loaded = load_all(body)
-        written = BytesIO()
-        with self._lock:
-            symbolizer = self._symbolizer(mode)
-            if output == "otlp" and loaded[0].container is not None:
-                self._write_otlp(symbolizer, loaded, written)
-                return written.getvalue(), OUTPUTS[output], "{}"
-            if len(loaded) > 1:
-                names = first_names(each.name for each in loaded)
-                raise InputError("body", f"holds {len(loaded)} profiles, and one can be answered: {names}")
-            result = symbolizer.symbolize(loaded[0].profile)
+        if output == "otlp" and loaded[0].container is not None:
+            return self._as_otlp(loaded, mode)
+        if len(loaded) > 1:
+            names = first_names(each.name for each in loaded)
+            raise InputError("body", f"holds {len(loaded)} profiles, and one can be answered: {names}")
+        result, written = self._symbolizer(mode).symbolize(loaded[0].profile), BytesIO()
         view = View(sample_type=parameters.get("sample-type", ""))
         write(result.profile, written, emit=output, view=view)
-        return written.getvalue(), OUTPUTS[output], short(result.report)
+        return Symbolized(written.getvalue(), OUTPUTS[output], short(result.report))
 
-    def symbolized_otlp(self, body: BinaryIO) -> bytes:
+    def symbolized_otlp(self, body: BinaryIO) -> Symbolized:
         """A request of OTLP profiles with names added, and otherwise as it came. Raises SymbolizeError."""
         loaded = load_all(body)
         if loaded[0].container is None:
             raise UsageError("the body is no request of OTLP profiles")
-        written = BytesIO()
-        with self._lock:
-            self._write_otlp(self._symbolizer(self._mode), loaded, written)
-        return written.getvalue()
+        return self._as_otlp(loaded, self._mode)
 
-    def _write_otlp(self, symbolizer: Symbolizer, loaded: list[LoadedProfile], written: BytesIO) -> None:
+    def _as_otlp(self, loaded: list[LoadedProfile], mode: Mode) -> Symbolized:
+        symbolizer, written = self._symbolizer(mode), BytesIO()
         write_otlp(loaded, symbolizer, written)
+        return Symbolized(written.getvalue(), OUTPUTS["otlp"], "{}")
 
     def _symbolizer(self, mode: Mode) -> Symbolizer:
         """The symbolizer of a mode, anew if it has become old or has too much open."""
@@ -86,15 +141,9 @@ class Profiles:
             if symbolizer is not None:
                 symbolizer.close()
             symbolizer = Symbolizer(self._roots, demangle=mode, cache=self._cache, servers=self._servers)
+            symbolizer.index.use_last_walk()
             self._made[mode] = now, symbolizer
         return symbolizer
-
-    def close(self) -> None:
-        """Close the files."""
-        with self._lock:
-            for _, symbolizer in self._made.values():
-                symbolizer.close()
-            self._made.clear()
 
 
 def short(report: Report) -> str:

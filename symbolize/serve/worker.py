@@ -1,7 +1,6 @@
 """What a worker process of the server makes its application of: settings that the starting process left it."""
 
 import json
-import logging
 import multiprocessing
 import os
 from collections.abc import Sequence
@@ -12,7 +11,6 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from symbolize.analysis.sources import Sources
-from symbolize.binaries.debuginfod import Limits as FetchLimits
 from symbolize.core.parallel import be_killed_with_parent
 from symbolize.names import MODES, Mode
 from symbolize.resolve.arguments import as_roots
@@ -21,16 +19,13 @@ from symbolize.serve.gate import AccessLog
 from symbolize.serve.metrics import Metrics
 from symbolize.serve.modules import Modules
 from symbolize.serve.otlp import Forward
-from symbolize.serve.profiles import Profiles
+from symbolize.serve.profiles import Origin, open_behind
 from symbolize.serve.uploads import Uploads
-from symbolize.storage.servers import AnyClient, open_servers
+from symbolize.storage.servers import AnyClient
 from symbolize.storage.shared_cache import open_tables
 from symbolize.symbols import TableCache
 
 VARIABLE: Final = "SYMBOLIZE_SERVE"
-
-
-FETCHING: Final = FetchLimits(answer_time=60, total_time=900, patience=120)
 
 
 @dataclass(frozen=True)
@@ -51,6 +46,7 @@ class Settings:
     body_limit: int = Limits.body
     body_seconds: float = Limits.body_seconds
     wait_seconds: float = Limits.wait_seconds
+    memory_limit: int = Limits.memory
     forward: str = ""
     authorizes: bool = False
     token: str = ""
@@ -109,17 +105,21 @@ def app() -> ASGIApp:
 
 def application(settings: Settings) -> ASGIApp:
     """The application with some settings."""
-    tell = logging.getLogger("uvicorn.error").error
-    servers = open_servers(settings.debuginfod, limits=FETCHING, tell=tell) if settings.debuginfod else None
-    metrics = Metrics()
+    servers, metrics = open_behind(settings.debuginfod), Metrics()
+    roots, behind = tuple(roots_of(settings)), tuple(settings.debuginfod)
     parts = Parts(
         modules_of(settings, servers, metrics),
-        Profiles(roots_of(settings), cache_of(settings), servers, settings.demangle),
+        Origin(roots, settings.cache, settings.cache_limit, behind, settings.demangle),
         list(settings.sources),
         servers,
         Uploads(settings.uploads, settings.upload_limit, settings.uploads_limit) if settings.uploads else None,
         forward_of(settings),
         settings.demangle,
-        Limits(body=settings.body_limit, body_seconds=settings.body_seconds, wait_seconds=settings.wait_seconds),
+        Limits(
+            body=settings.body_limit,
+            body_seconds=settings.body_seconds,
+            wait_seconds=settings.wait_seconds,
+            memory=settings.memory_limit,
+        ),
     )
     return Server(parts, metrics).app(settings.token, settings.hosts, settings.origins, log_of(settings))

@@ -121,6 +121,24 @@ def test_walked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls == [str(tmp_path)]
 
 
+def test_the_walk_of_another(tmp_path: Path) -> None:
+    """An index that is kept where another one is answers by what that one finds, and walks where it found nothing."""
+    (root := tmp_path / "root").mkdir()
+    mine, other = (BinaryIndex([str(root)], tmp_path / "kept") for _ in range(2))
+    write(root / "a", ID_A)
+    other.walk()
+    write(root / "b", ID_B)
+    mine.use_last_walk()
+    assert paths(mine.with_build_id(ID_A)) == [str(root / "a")]
+    assert not mine.with_build_id(ID_B)
+    other.walk()
+    assert paths(mine.with_build_id(ID_B)) == [str(root / "b")]
+    for kept in (None, tmp_path / "elsewhere"):
+        alone = BinaryIndex([str(root)], kept)
+        alone.use_last_walk()
+        assert paths(alone.with_build_id(ID_A)) == [str(root / "a")]
+
+
 def test_one_file_under_several_names(tmp_path: Path) -> None:
     """A file that links lead to is one file: found by each of its names, and once by its build id."""
     path = write(tmp_path / "lib/libx.so.1.2", ID_A)

@@ -20,7 +20,7 @@ from tests.support.symbol_server import HttpClient, build_id, serving, settings
 package("starlette")
 package("uvicorn")
 
-from symbolize.serve import debug_files, worker
+from symbolize.serve import debug_files, profiles
 
 LEDGER = FIXTURES / "bin" / "gcc-pie" / "ledger"
 SOURCE = "/src/ledger/main.cc"
@@ -265,7 +265,7 @@ def test_large_debug_files_behind(server: HttpClient, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "downloads"))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-        patch.setattr(worker, "FETCHING", replace(worker.FETCHING, sections_above=1))
+        patch.setattr(profiles, "FETCHING", replace(profiles.FETCHING, sections_above=1))
         with serving(settings(tmp_path, tmp_path / "bin", debuginfod=[server.url])) as front:
             answer = front.ask("GET", f"/buildid/{ID}/debuginfo")
             assert answer.status == Status.SERVICE_UNAVAILABLE

@@ -4,6 +4,8 @@ import asyncio
 import threading
 import time
 
+import pytest
+
 from tests.support.needs import package
 
 package("starlette")
@@ -15,13 +17,11 @@ from symbolize.serve.lanes import Lane
 from symbolize.serve.metrics import Metrics
 
 
-def busy(patience: float) -> tuple[int, bool]:
-    """How many of three requests are done that come while one thread is busy and jobs take 10 ms or so; and whether
-    the next one is admitted when the thread is free again."""
+def test_so_many_wait() -> None:
+    """The third of them is refused while one runs and two wait, and nobody afterwards."""
 
     async def ask() -> tuple[int, bool]:
-        names, ends = Lane("names", 1, 2, Metrics(), patience), threading.Event()
-        await names.run(lambda: time.sleep(0.01))
+        names, ends = Lane("names", 1, 2, Metrics()), threading.Event()
         running = asyncio.create_task(names.run(ends.wait))
         await asyncio.sleep(0)
         waiting = [asyncio.create_task(names.run(int)) for _ in range(3)]
@@ -34,14 +34,86 @@ def busy(patience: float) -> tuple[int, bool]:
         await asyncio.sleep(0)
         return len(results) - len(refused), not names.is_full
 
-    return asyncio.run(ask())
+    assert asyncio.run(ask()) == (2, True)
 
 
-def test_so_many_wait() -> None:
-    """The third of them is refused, and nobody afterwards."""
-    assert busy(60) == (2, True)
+def test_nobody_begins_to_wait_too_long() -> None:
+    """By what jobs took until then the next one would wait for longer than it may; the thread that is free takes it."""
+
+    async def ask() -> tuple[bool, bool]:
+        names, ends = Lane("names", 1, 2, Metrics(), 0.001), threading.Event()
+        for _ in range(16):
+            await names.run(lambda: time.sleep(0.003))
+        await asyncio.sleep(0)
+        is_free = not names.is_full
+        running = asyncio.create_task(names.run(ends.wait))
+        await asyncio.sleep(0)
+        is_full = names.is_full
+        ends.set()
+        await running
+        return is_free, is_full
+
+    assert asyncio.run(ask()) == (True, True)
 
 
 def test_nobody_waits_too_long() -> None:
-    """By what jobs took until then, all would wait for longer than they may; the thread that is free takes the next."""
-    assert busy(0.0001) == (0, True)
+    """Behind a job of which nobody could know how long it takes: refused when the time has come, and not begun."""
+    done: list[int] = []
+
+    async def ask() -> HTTPException:
+        names, ends = Lane("names", 1, 2, Metrics(), 0.01), threading.Event()
+        running = asyncio.create_task(names.run(ends.wait))
+        await asyncio.sleep(0)
+        with pytest.raises(HTTPException) as refused:
+            await names.run(lambda: done.append(1))
+        ends.set()
+        await running
+        await names.run(lambda: done.append(2))
+        return refused.value
+
+    refused = asyncio.run(ask())
+    assert (refused.status_code, refused.headers) == (503, {"Retry-After": "2"})
+    assert done == [2]
+
+
+def test_jobs_that_nobody_waits_for() -> None:
+    """One that waits is not begun; one that runs is told."""
+    done: list[int] = []
+
+    async def ask() -> bool:
+        names, begun, left = Lane("names", 1, 2, Metrics()), threading.Event(), threading.Event()
+
+        def job() -> None:
+            begun.set()
+            left.wait()
+
+        running = asyncio.create_task(names.run(job, left=left.set))
+        waiting = asyncio.create_task(names.run(lambda: done.append(1)))
+        await asyncio.to_thread(begun.wait)
+        for each in (waiting, running):
+            each.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await each
+        await names.run(lambda: done.append(2))
+        return left.is_set()
+
+    assert asyncio.run(ask())
+    assert done == [2]
+
+
+def test_threads_that_are_stuck() -> None:
+    """A lane is stuck when each of its threads has had a job for too long."""
+
+    async def ask() -> list[bool]:
+        names, ends = Lane("names", 2, 2, Metrics()), threading.Event()
+        found, running = [], []
+        for _ in range(2):
+            running.append(asyncio.create_task(names.run(ends.wait)))
+            await asyncio.sleep(0.02)
+            found.append(names.is_stuck(0.01))
+        found.append(names.is_stuck(60))
+        ends.set()
+        await asyncio.gather(*running)
+        return [*found, names.is_stuck(0)]
+
+    assert asyncio.run(ask()) == [False, True, False, False]
