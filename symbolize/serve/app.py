@@ -13,6 +13,7 @@ from http import HTTPStatus
 from threading import Event
 from time import perf_counter
 from typing import Any, BinaryIO, Final
+from uuid import uuid4
 
 from anyio import to_thread
 from starlette.applications import Starlette
@@ -41,6 +42,7 @@ from symbolize.serve.debug_files import (
     section_of,
     source_of,
 )
+from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.gate import ROUTE, AccessLog, Gate, is_allowed
 from symbolize.serve.lanes import RETRY_AFTER, Lane, Once, while_connected
 from symbolize.serve.metrics import Metrics
@@ -99,7 +101,7 @@ class Parts:
     sources: list[str]
     servers: AnyClient | None = None
     uploads: Uploads | None = None
-    forward: otlp.Forward | None = None
+    deliveries: Deliveries | None = None
     mode: Mode = "full"
     limits: Limits = field(default_factory=Limits)
 
@@ -116,9 +118,14 @@ class Server:
         self.slow = Lane("opening", limits.slow, limits.waiting, metrics)
         self.files = Lane("files", limits.quick, limits.waiting, metrics)
         self.fetching = Lane("fetching", limits.slow, limits.waiting, metrics)
+        self.forwarding = Lane("forwarding", limits.slow, limits.waiting, metrics, limits.wait_seconds)
         self.profile = Lane("profiles", 1, limits.waiting // 8, metrics, limits.wait_seconds)
         self.child = Child(limits.memory)
         self.uploading = Lane("uploads", 1, limits.waiting // 8, metrics)
+        self.lanes = (
+            *(self.quick, self.slow, self.files, self.fetching),
+            *(self.forwarding, self.profile, self.uploading),
+        )
         self._once = Once()
         self._stopping = False
 
@@ -203,16 +210,18 @@ class Server:
         walks.cancel()
         with suppress(asyncio.CancelledError):
             await walks
-        for lane in (self.quick, self.slow, self.files, self.fetching, self.profile, self.uploading):
+        for lane in self.lanes:
             lane.close()
         await to_thread.run_sync(self.child.close)
         if self.parts.servers is not None:
             await to_thread.run_sync(self.parts.servers.close)
 
     async def _walk(self) -> None:
-        """Walk the folders again from time to time."""
+        """Walk the folders again from time to time, and forget what nobody came for."""
         while True:
             await asyncio.sleep(self.limits.walk_seconds)
+            if self.parts.deliveries is not None:
+                await to_thread.run_sync(self.parts.deliveries.forget_old)
             try:
                 await to_thread.run_sync(self.parts.modules.walk_again, self.limits.walk_seconds / 2)
             except Exception:  # whatever it was, the next walk may end well
@@ -233,7 +242,7 @@ class Server:
             "Servers behind": str(len(parts.servers.servers)) if parts.servers is not None else "none",
             "Sources": "on" if parts.sources else "off",
             "Uploads": "on" if parts.uploads else "off",
-            "OTLP profiles": "passed on" if parts.forward else "off",
+            "OTLP profiles": "passed on" if parts.deliveries else "off",
         }
         if "text/html" not in request.headers.get("accept", ""):
             return PlainTextResponse(status_page.text(facts))
@@ -251,7 +260,7 @@ class Server:
 
     async def ready(self, request: Request) -> Response:
         """Whether the process takes requests; the folders were walked before the first one."""
-        lanes = self.quick, self.slow, self.files, self.profile
+        lanes = self.quick, self.slow, self.files, self.forwarding, self.profile
         is_busy = any(lane.is_full or lane.is_stuck(self.limits.answer_seconds) for lane in lanes)
         if is_busy or self.bodies.is_full or self.outgoing.is_full or self._stopping:
             return PlainTextResponse("busy\n", 503, {"Retry-After": RETRY_AFTER})
@@ -377,8 +386,8 @@ class Server:
         async with self.bodies.received(request, self.limits.body) as body:
             check_encoding(body, encoding)
             async with asyncio.timeout(self.limits.answer_seconds), while_connected(request):
-                written, kind, report = await self._symbolized(body, parameters)
-        return self.outgoing.response(written, kind, {"X-Symbolize-Report": report})
+                done = await self._symbolized(body, parameters)
+        return self.outgoing.response(done.body, done.kind, {"X-Symbolize-Report": done.report})
 
     async def _symbolized(self, body: BinaryIO, parameters: dict[str, str] | None) -> Symbolized:
         """What the process for profiles makes of a body."""
@@ -388,8 +397,8 @@ class Server:
     async def otlp(self, request: Request) -> Response:
         """A request of OTLP profiles, which is passed on with names added."""
         self._check_token(request)
-        forward = self.parts.forward
-        if forward is None:
+        deliveries = self.parts.deliveries
+        if deliveries is None:
             raise HTTPException(404, "profiles are not passed on here; the server needs --forward")
         as_json = otlp.is_json(request.headers.get("content-type", ""))
         self.profile.check()
@@ -398,9 +407,12 @@ class Server:
             async with asyncio.timeout(self.limits.answer_seconds), while_connected(request):
                 is_empty = not body.read(1)
                 body.seek(0)
-                written = b"" if is_empty else (await self._symbolized(body, None)).body
+                # One that is empty is handed on each time: it is like others.
+                named = Symbolized(b"", "", "", uuid4().hex) if is_empty else await self._symbolized(body, None)
                 authorization = request.headers.get("authorization", "")
-                passed = await self.fetching.run(partial(forward.post, written, authorization))
+                post = partial(deliveries.hand_on, named.request, named.body, authorization)
+                passed = await self.forwarding.run(post)
+        deliveries.forget(named.request, authorization)
         kind = otlp.JSON if as_json else otlp.PROTOBUF
         return Response(otlp.in_kind(passed, as_json), passed.status, passed.headers, kind)
 

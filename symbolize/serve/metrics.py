@@ -48,6 +48,13 @@ class Metrics:
         )
         self._frames = Counter("symbolize_frames", "Frames asked for", ["result"], registry=registry)
         self._files = Counter("symbolize_files", "Debug files asked for", ["kind", "result"], registry=registry)
+        self._forwarded = Counter(
+            "symbolize_forwarded",
+            "Messages handed on by the status of the answer, none without one, repeated if it was there already",
+            ["status"],
+            registry=registry,
+        )
+        self._forwarded_bytes = Counter("symbolize_forwarded_bytes", "Bytes of messages handed on", registry=registry)
 
     def began(self) -> None:
         """Count a request that is there."""
@@ -96,6 +103,11 @@ class Metrics:
     def file(self, kind: str, result: str) -> None:
         """Count a debug file that was asked for."""
         self._files.labels(kind, result).inc()
+
+    def forwarded(self, status: str, size: int) -> None:
+        """Count a message that was handed on."""
+        self._forwarded.labels(status).inc()
+        self._forwarded_bytes.inc(size)
 
     def text(self) -> bytes:
         """All metrics, of all workers; what a worker that died held counts no more."""

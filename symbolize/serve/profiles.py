@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from hashlib import file_digest
 from io import BytesIO
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -56,11 +57,12 @@ class Job(NamedTuple):
 
 
 class Symbolized(NamedTuple):
-    """A profile as it is sent: its bytes, their media type, and its report in a line."""
+    """A profile as it is sent: its bytes, their media type, and its report in a line; of a request of OTLP the hash."""
 
     body: bytes
     kind: str
     report: str
+    request: str = ""
 
 
 def symbolized(job: Job) -> Symbolized | Exception:
@@ -69,7 +71,9 @@ def symbolized(job: Job) -> Symbolized | Exception:
         profiles = profiles_of(job.origin)
         with BytesIO(job.body) if isinstance(job.body, bytes) else open(job.body, "rb") as body:
             if job.parameters is None:
-                return profiles.symbolized_otlp(body)
+                request = file_digest(body, "sha256").hexdigest()
+                body.seek(0)
+                return profiles.symbolized_otlp(body)._replace(request=request)
             return profiles.symbolized(body, job.parameters)
     except (SymbolizeError, OSError) as error:
         return error

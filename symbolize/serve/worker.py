@@ -15,6 +15,7 @@ from symbolize.core.parallel import be_killed_with_parent
 from symbolize.names import MODES, Mode
 from symbolize.resolve.arguments import as_roots
 from symbolize.serve.app import Limits, Parts, Server
+from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.gate import AccessLog
 from symbolize.serve.metrics import Metrics
 from symbolize.serve.modules import Modules
@@ -91,6 +92,12 @@ def forward_of(settings: Settings) -> Forward | None:
     return Forward(settings.forward, settings.authorizes) if settings.forward else None
 
 
+def deliveries_of(settings: Settings, metrics: Metrics) -> Deliveries | None:
+    """What hands messages on to the server behind. Raises UsageError."""
+    forward = forward_of(settings)
+    return Deliveries(forward, os.path.join(settings.shared, "delivered"), metrics) if forward is not None else None
+
+
 def log_of(settings: Settings) -> AccessLog | None:
     """The access log. Raises OSError."""
     return AccessLog(settings.access_log) if settings.access_log else None
@@ -113,7 +120,7 @@ def application(settings: Settings) -> ASGIApp:
         list(settings.sources),
         servers,
         Uploads(settings.uploads, settings.upload_limit, settings.uploads_limit) if settings.uploads else None,
-        forward_of(settings),
+        deliveries_of(settings, metrics),
         settings.demangle,
         Limits(
             body=settings.body_limit,

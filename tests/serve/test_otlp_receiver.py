@@ -4,10 +4,15 @@ import base64
 import gzip
 import http.client
 import json
+import os
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus as Status
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +25,10 @@ from tests.support.symbol_server import Answer, HttpClient, serving, settings
 
 package("starlette")
 package("uvicorn")
+from symbolize.serve.deliveries import Deliveries
+from symbolize.serve.metrics import Metrics
+from symbolize.serve.otlp import Passed
+
 service = package("opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2")
 
 pytestmark = pytest.mark.process
@@ -37,10 +46,13 @@ class Backend:
         self.status: int = Status.OK
         self.answer, self.headers = b"", {}
         self.received: list[tuple[bytes, dict[str, str]]] = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
 
     def behave(self, request: Request) -> None:
         """Take a request."""
         self.received.append((request.body(), dict(request.headers)))
+        self.may_answer.wait(60)
         request.reply(self.status, self.answer, Content_Type=PROTOBUF, **self.headers)
 
 
@@ -64,6 +76,22 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HttpClient,
 def send(server: HttpClient, body: bytes, kind: str = PROTOBUF, **headers: str) -> Answer:
     """Send a request as a collector does."""
     return server.ask("POST", PATH, body, Content_Type=kind, **headers)
+
+
+def begin(server: HttpClient, body: bytes) -> socket.socket:
+    """Send a request whose answer may never be read."""
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+    head = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {PROTOBUF}\r\nContent-Length: {len(body)}\r\n\r\n"
+    connection.sendall(head.encode() + body)
+    return connection
+
+
+def wait_for(server: HttpClient, *lines: str) -> None:
+    """Wait until the server has all of these metrics."""
+    until, shown = time.monotonic() + 60, ""
+    while not all(line in shown for line in lines) and time.monotonic() < until:
+        time.sleep(0.02)
+        shown = server.ask("GET", "/metrics").body.decode()
 
 
 def as_json(data: bytes) -> bytes:
@@ -208,6 +236,57 @@ def test_answers_that_drip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     with HttpServer(behave) as behind, serving(settings(tmp_path, BINARIES, forward=behind.url + PATH)) as server:
         assert send(server, MESSAGE.read_bytes()).status == Status.SERVICE_UNAVAILABLE
+
+
+def test_clients_that_left(both: tuple[HttpClient, Backend]) -> None:
+    """Before their messages were handed on: nobody gets them."""
+    server, backend = both
+    count = len(backend.received)
+    for _ in range(10):
+        begin(server, MESSAGE.read_bytes()).close()
+    left = f'symbolize_http_requests_total{{path="{PATH}",status="499"}} 10.0'
+    wait_for(server, left, 'symbolize_work{lane="profiles"} 0.0')
+    assert left in server.ask("GET", "/metrics").body.decode()
+    assert len(backend.received) == count
+
+
+def test_clients_that_leave_meanwhile(tmp_path: Path) -> None:
+    """What they send again is not handed on again once it was taken, not even while that is not known; afterwards the
+    same message is another one."""
+    sent = MESSAGE.read_bytes()
+    with proxied(tmp_path) as (server, backend):
+        backend.answer = service.ExportProfilesServiceResponse(
+            partial_success=service.ExportProfilesPartialSuccess(rejected_profiles=2)
+        ).SerializeToString()
+        backend.may_answer.clear()
+        with begin(server, sent):
+            wait_for(server, 'symbolize_work{lane="forwarding"} 1.0')
+        wait_for(server, f'symbolize_http_requests_total{{path="{PATH}",status="499"}} 1.0')
+        with begin(server, sent) as again:
+            wait_for(server, 'symbolize_work{lane="forwarding"} 2.0')
+            backend.may_answer.set()
+            answer = http.client.HTTPResponse(again)
+            answer.begin()
+            assert answer.read() == backend.answer
+        assert len(backend.received) == 1
+        assert send(server, sent).status == Status.OK
+        assert len(backend.received) == 2
+        wait_for(server, 'symbolize_forwarded_total{status="repeated"} 1.0')
+    assert [*(tmp_path / "shared" / "delivered").iterdir()] == []
+
+
+def test_messages_that_were_not_taken(tmp_path: Path) -> None:
+    """Are handed on again; and an answer for which nobody comes is forgotten after a while."""
+    metrics, statuses = Metrics(), [503, 200, 200]
+    forward = SimpleNamespace(post=lambda *_: Passed(statuses.pop(0), b"", {}))
+    deliveries = Deliveries(forward, str(tmp_path), metrics)  # type: ignore[arg-type]
+    answers = [deliveries.hand_on(request, b"", "") for request in ("a", "a", "a", "b")]
+    assert [each.status for each in answers] == [503, 200, 200, 200]
+    assert statuses == []
+    (first, _) = sorted(tmp_path.iterdir())
+    os.utime(first, (0, 0))
+    deliveries.forget_old()
+    assert len([*tmp_path.iterdir()]) == 1
 
 
 def test_what_is_no_request(both: tuple[HttpClient, Backend]) -> None:

@@ -1,0 +1,73 @@
+"""Messages that are handed on: once, also when a client that does not know it sends one again."""
+
+import json
+import os
+import time
+from contextlib import suppress
+from hashlib import sha256
+from typing import Final
+
+from symbolize.core.errors import SymbolizeError
+from symbolize.core.files import atomic_file, file_lock, remove
+from symbolize.serve.metrics import Metrics
+from symbolize.serve.otlp import Forward, Passed
+
+KEPT: Final = 600.0
+"""Seconds for which an answer is kept that no client has got."""
+PATIENCE: Final = 60.0
+"""Seconds for which a message waits while the same one is handed on."""
+DELIVERED: Final = range(200, 300)
+"""Statuses with which the server behind has taken a message."""
+
+
+class Deliveries:
+    """Hands messages on by `forward`. The answer to each is kept in a folder that all workers share until its client
+    has it, and is the answer to the same message if it is sent again before."""
+
+    def __init__(self, forward: Forward, folder: str, metrics: Metrics) -> None:
+        self._forward, self._folder, self._metrics = forward, folder, metrics
+        os.makedirs(folder, exist_ok=True)
+
+    def hand_on(self, request: str, body: bytes, authorization: str) -> Passed:
+        """Send what came of a request with some hash, unless it was taken already; the answer. Raises SymbolizeError if
+        there is none."""
+        path = self._path(request, authorization)
+        with file_lock(path + ".lock", PATIENCE) as is_mine:
+            if not is_mine:
+                raise SymbolizeError("the same message is being passed on; ask again")
+            if (known := kept_in(path)) is not None:
+                self._metrics.forwarded("repeated", 0)
+                return known
+            try:
+                passed = self._forward.post(body, authorization)
+            except SymbolizeError:
+                self._metrics.forwarded("none", len(body))
+                raise
+            self._metrics.forwarded(str(passed.status), len(body))
+            if passed.status in DELIVERED:
+                with suppress(OSError), atomic_file(path) as file:
+                    file.write(json.dumps([passed.status, passed.body.decode("latin-1"), passed.headers]).encode())
+        return passed
+
+    def forget(self, request: str, authorization: str) -> None:
+        """The client has the answer to its request."""
+        remove(self._path(request, authorization))
+
+    def forget_old(self) -> None:
+        """Forget the answers for which nobody came."""
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.stat().st_mtime < time.time() - KEPT:
+                        os.unlink(entry.path)
+
+    def _path(self, request: str, authorization: str) -> str:
+        return os.path.join(self._folder, sha256(f"{request} {authorization}".encode()).hexdigest())
+
+
+def kept_in(path: str) -> Passed | None:
+    """The answer that is kept in a file, if there is one."""
+    with suppress(OSError), open(path, "rb") as file:
+        status, body, headers = json.loads(file.read())
+        return Passed(status, body.encode("latin-1"), headers)
+    return None
