@@ -73,6 +73,7 @@ def end(*_: Any) -> None:
 def serve(options: argparse.Namespace, token: str, shared: str) -> int:
     """Run the server with `options`; `shared` is a folder that is removed afterwards."""
     try:
+        from symbolize.serve.gate import PROFILER
         from symbolize.serve.protocol import allow_descriptors
         from symbolize.serve.worker import Settings, check_settings
         from symbolize.symbols import DEFAULT_LIMIT
@@ -98,7 +99,7 @@ def serve(options: argparse.Namespace, token: str, shared: str) -> int:
         authorizes=options.forward_authorization,
         token=token,
         hosts=[host.lower() for host in options.allow_host] if is_loopback(options.host) else None,
-        origins=options.origin or ["*"],
+        origins=options.origin or [PROFILER],
         access_log=options.access_log or "",
     )
     try:
@@ -284,6 +285,6 @@ def add_server_options(group: argparse._ArgumentGroup) -> None:
         group,
         "--origin",
         metavar="ORIGIN",
-        help="origin of web pages that may read names and sources; may be given several times (default: all)",
+        help="origin of web pages that may ask, * for all; may be given several times (default:\nhttps://profiler.firefox.com)",
     )
     group.add_argument("--access-log", metavar="FILE", help="append a JSON line for each request; - is standard error")

@@ -43,7 +43,7 @@ from symbolize.serve.debug_files import (
     source_of,
 )
 from symbolize.serve.deliveries import Deliveries
-from symbolize.serve.gate import ROUTE, AccessLog, Gate, is_allowed
+from symbolize.serve.gate import PROFILER, ROUTE, AccessLog, Gate, is_allowed
 from symbolize.serve.lanes import RETRY_AFTER, Lane, Once, while_connected
 from symbolize.serve.metrics import Metrics
 from symbolize.serve.modules import HeldModule, Modules
@@ -133,7 +133,7 @@ class Server:
         self,
         token: str = "",
         hosts: Iterable[str] | None = None,
-        origins: Iterable[str] = ("*",),
+        origins: Iterable[str] = (PROFILER,),
         log: AccessLog | None = None,
     ) -> ASGIApp:
         """The application."""
@@ -432,6 +432,7 @@ class Server:
 
     async def source(self, request: Request) -> Response:
         """A source file that the debug information of a build names, or that a server behind has."""
+        self._check_token(request)
         build_id = checked_build_id(request.path_params["build_id"])
         path = normalized("/" + request.path_params["path"].lstrip("/"))
         async with asyncio.timeout(self.limits.answer_seconds):

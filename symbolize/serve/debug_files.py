@@ -3,13 +3,14 @@
 import os
 import posixpath
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import lru_cache, partial
 from io import FileIO
 from typing import Final, NamedTuple
 
 from symbolize.analysis.sources import Sources
 from symbolize.binaries import find_binary, is_build_id, plain_build_id, same_build_id
 from symbolize.binaries.debuginfod import Fetched
+from symbolize.binaries.debuginfod.received import Wrong, verify_file
 from symbolize.binaries.entries import Entry, matches
 from symbolize.core.errors import ReadFailure, SymbolizeError, UsageError
 from symbolize.core.files import open_regular
@@ -44,9 +45,12 @@ def checked_build_id(text: str) -> str:
 def file_of(modules: Modules, build_id: str, kind: str) -> Opened | None:
     """The file with debug information ("debuginfo") or with code ("executable") of a build, None if there is none below
     the folders. Compressed files are decompressed. Raises OSError or ReadFailure if that is not known."""
-    entries = sorted((entry for entry in modules.files(build_id) if is_wanted(entry, kind)), key=lambda each: each.rank)
+    found = modules.files(build_id)
+    entries = sorted((entry for entry in found if is_wanted(entry, kind)), key=lambda each: each.rank)
     if entries:
         return first_of(partial(indexed, entry, build_id, kind) for entry in entries)
+    for entry in found:
+        check_whole(entry)  # one that is cut may have lost what it is wanted for
     paths = find_binary(modules.index, build_id, "", fetch=False).paths
     return first_of(partial(checked, path, build_id, kind) for path in paths)
 
@@ -68,9 +72,28 @@ def first_of(looks: Iterable[Callable[[], Opened | None]]) -> Opened | None:
 
 
 def indexed(entry: Entry, build_id: str, kind: str) -> Opened | None:
-    """The file of an entry, unless it was replaced since the folders were walked. Raises OSError."""
+    """The file of an entry. Raises OSError, and ReadFailure if it is not what it was when the folders were walked."""
     file = opened_file(entry.path)
-    return whole(file, build_id, kind, entry.path) if matches(entry, os.fstat(file.fileno())) else None
+    if not matches(entry, os.fstat(file.fileno())):
+        raise ReadFailure(entry.path, "has changed since the folders were walked")
+    check_whole(entry)
+    return whole(file, build_id, kind, entry.path)
+
+
+def check_whole(entry: Entry) -> None:
+    """Raise ReadFailure if the file of an entry is cut."""
+    if problem := damage(entry.path, entry.build_id or "", entry.identity, entry.state):
+        raise ReadFailure(entry.path, problem)
+
+
+@lru_cache(4096)
+def damage(path: str, build_id: str, *_: object) -> str:
+    """What is wrong with a file that is in a certain state; empty if it is whole."""
+    try:
+        verify_file(path, build_id)
+    except Wrong as error:
+        return str(error)
+    return ""
 
 
 def checked(path: str, build_id: str, kind: str) -> Opened | None:
@@ -80,8 +103,8 @@ def checked(path: str, build_id: str, kind: str) -> Opened | None:
         with ElfImage.open(path_of(file)) as image:
             has_it = image.build_id is not None and same_build_id(image.build_id, build_id)
             is_kind = image.has_code if kind == "executable" else image.has_dwarf or ".symtab" in names_of(image)
-    except ElfError:
-        return None
+    except ElfError as error:
+        raise ReadFailure(path, error.problem) from error
     return whole(file, build_id, kind, path) if has_it and is_kind else None
 
 
@@ -132,11 +155,17 @@ def section_of(modules: Modules, build_id: str, name: str) -> Opened | None:
         opened = file_of(modules, build_id, kind)
         if opened is None:
             continue
-        with ElfImage.open(path_of(opened.file)) as image:
-            section = image.find(name)
-            if section is not None and image.raw(section) is not None:
-                tag = f"{opened.tag}-{section.file_offset:x}"
-                return opened._replace(offset=section.file_offset, size=section.size, tag=tag)
+        try:
+            with ElfImage.open(path_of(opened.file)) as image:
+                section = image.find(name)
+                is_there = section is not None and image.raw(section) is not None
+        except ElfError as error:
+            raise ReadFailure(opened.name, error.problem) from error
+        if section is not None and is_there:
+            tag = f"{opened.tag}-{section.file_offset:x}"
+            return opened._replace(offset=section.file_offset, size=section.size, tag=tag)
+        if section is not None and section.has_bytes:
+            raise ReadFailure(opened.name, f"ends before its section {name} does")
     return None
 
 

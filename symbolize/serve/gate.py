@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from symbolize.serve.answers import failure
@@ -19,8 +20,12 @@ from symbolize.serve.metrics import Metrics
 ROUTE: Final = "symbolize.route"
 IS_ALLOWED: Final = "symbolize.is_allowed"
 FOR_BROWSERS: Final = ("/symbolicate/", "/source/", "/asm/")
-"""What pages of other origins may ask for."""
+"""What pages of other origins may read."""
 MAX_LOGGED: Final = 500
+
+
+PROFILER: Final = "https://profiler.firefox.com"
+"""The origin of the pages that may ask by default."""
 
 
 class AccessLog:
@@ -38,8 +43,9 @@ class AccessLog:
 
 class Gate:
     """The application `app` behind checks: requests to a server on a loopback address have to name it, or one of
-    `hosts`, so that no page gets at it by a name of its own (R417, names of the server). Pages of `origins`, `*` for
-    all, may read names and sources. A first part of the path that is the `token` is as good as the header."""
+    `hosts`, so that no page gets at it by a name of its own (R417, names of the server). Of the pages of other origins
+    those of `origins`, `*` for all, may ask, and read names and sources (R430, pages of other origins). A first part of
+    the path that is the `token` is as good as the header."""
 
     def __init__(
         self,
@@ -80,12 +86,8 @@ class Gate:
             await send(message)
 
         try:
-            if not self._is_named(headers.get("host", "")):
-                self._metrics.refused("host")
-                refusal = failure(421, "the server is not known by this name; it can be given one")
-                await refusal(scope, receive, answer)
-            else:
-                await self._app(scope, receive, answer)
+            refusal = self._refusal(scope["method"], headers)
+            await (self._app if refusal is None else refusal)(scope, receive, answer)
         finally:
             self._metrics.answered(scope.get(ROUTE, "other"), status, seconds)
             self._metrics.sent(size)
@@ -113,6 +115,29 @@ class Gate:
             given.strip().encode(errors="replace"), self._token
         )
         scope[IS_ALLOWED] = not self._token or is_in_path or is_in_header
+
+    def _refusal(self, method: str, headers: Headers) -> Response | None:
+        """The answer to a request that is not let in."""
+        hosts = headers.getlist("host")
+        if len(hosts) > 1:
+            return failure(400, "the request names more than one host")
+        if not self._is_named(host := "".join(hosts)):
+            self._metrics.refused("host")
+            return failure(421, "the server is not known by this name; it can be given one")
+        if self._is_foreign(method, host, headers):
+            self._metrics.refused("origin")
+            return failure(403, "pages of this origin may not ask; the server can be told to allow them")
+        return None
+
+    def _is_foreign(self, method: str, host: str, headers: Headers) -> bool:
+        """Whether a page that may not ask sent a request (R430, pages of other origins)."""
+        origin = headers.get("origin", "")
+        if "*" in self._origins or origin in self._origins:
+            return False
+        if origin:
+            return origin.partition("://")[2] != host
+        is_visit = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        return headers.get("sec-fetch-site") in ("cross-site", "same-site") and not is_visit
 
     def _is_named(self, host: str) -> bool:
         """Whether a Host is one under which a server on a loopback address may be asked: an address cannot be made to

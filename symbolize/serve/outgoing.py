@@ -1,5 +1,6 @@
 """Answers on their way to clients, which may take them slowly: bounded in their bytes."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Final, NoReturn
 
@@ -61,5 +62,6 @@ class InPieces(Response):
             for at in range(0, len(self.body) or 1, CHUNK):
                 piece, is_last = self.body[at : at + CHUNK], at + CHUNK >= len(self.body)
                 await send({"type": "http.response.body", "body": piece, "more_body": not is_last})
+                await asyncio.sleep(0)  # so that a lost connection is noticed: each further write would be logged
         finally:
             self._outgoing.count(-len(self.body))

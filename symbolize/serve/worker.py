@@ -16,7 +16,7 @@ from symbolize.names import MODES, Mode
 from symbolize.resolve.arguments import as_roots
 from symbolize.serve.app import Limits, Parts, Server
 from symbolize.serve.deliveries import Deliveries
-from symbolize.serve.gate import AccessLog
+from symbolize.serve.gate import PROFILER, AccessLog
 from symbolize.serve.metrics import Metrics
 from symbolize.serve.modules import Modules
 from symbolize.serve.otlp import Forward
@@ -52,7 +52,7 @@ class Settings:
     authorizes: bool = False
     token: str = ""
     hosts: Sequence[str] | None = None
-    origins: Sequence[str] = ("*",)
+    origins: Sequence[str] = (PROFILER,)
     access_log: str = ""
 
     def leave(self) -> None:

@@ -126,6 +126,30 @@ def test_sources(server: HttpClient) -> None:
         assert server.ask("GET", f"/buildid/{ID}/source{path}").body == TEXT.read_bytes()
 
 
+def test_sources_need_the_token(tmp_path: Path) -> None:
+    """As a header or in the path, which clients of debuginfod can have; debug files do not."""
+    token, path = "a-token-of-the-tests", f"/buildid/{ID}/source{SOURCE}"
+    with serving(settings(tmp_path, LEDGER.parent, sources=[str(FIXTURES)], token=token)) as server:
+        assert server.ask("GET", path).status == Status.UNAUTHORIZED
+        assert server.ask("GET", path, Authorization=f"Bearer {token}").status != Status.UNAUTHORIZED
+        assert server.ask("GET", f"/{token}{path}").status != Status.UNAUTHORIZED
+        assert server.ask("GET", f"/buildid/{ID}/executable").status == Status.OK
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_files_that_are_cut(tmp_path: Path, is_known: bool) -> None:
+    """Since the folders were walked or before: are not sent, and are no misses, which clients remember."""
+    (folder := tmp_path / "bin").mkdir()
+    copy = shutil.copy(LEDGER, folder)
+    if is_known:
+        os.truncate(copy, 150_000)
+    with serving(settings(tmp_path, folder)) as server:
+        if not is_known:
+            os.truncate(copy, 150_000)
+        for what in ("executable", "debuginfo", "section/.debug_info"):
+            assert server.ask("GET", f"/buildid/{ID}/{what}").status == Status.SERVICE_UNAVAILABLE
+
+
 def test_links_out_of_the_folders(tmp_path: Path) -> None:
     """A file that became a link to elsewhere since the walk is not sent."""
     (tmp_path / "bin").mkdir()
@@ -137,7 +161,7 @@ def test_links_out_of_the_folders(tmp_path: Path) -> None:
         assert server.ask("GET", path).status == Status.OK
         (tmp_path / "bin" / "ledger").unlink()
         (tmp_path / "bin" / "ledger").symlink_to(secret)
-        assert server.ask("GET", path).status == Status.NOT_FOUND
+        assert server.ask("GET", path).status == Status.SERVICE_UNAVAILABLE
 
 
 @pytest.mark.parametrize(

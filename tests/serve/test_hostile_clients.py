@@ -255,21 +255,59 @@ def test_hosts(server: HttpClient, host: str) -> None:
     assert server.ask("GET", "/healthz", Host=host).status == Status.OK
 
 
+def test_two_hosts(server: HttpClient) -> None:
+    """A request that names two is none: somebody else may go by the other one."""
+    with connected(server) as client:
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: a.example\r\nConnection: close\r\n\r\n")
+        assert b" 400 " in rest(client)[:20]
+
+
+PROFILER = "https://profiler.firefox.com"
+
+
 @pytest.mark.parametrize(
     ("more", "origin", "allowed"),
     [
-        ({}, "https://a.example", "*"),
+        ({}, PROFILER, PROFILER),
+        ({}, "https://a.example", None),
+        ({"origins": ["*"]}, "https://a.example", "*"),
         ({"origins": ["https://a.example"]}, "https://a.example", "https://a.example"),
-        ({"origins": ["https://a.example"]}, "https://b.example", None),
+        ({"origins": ["https://a.example"]}, PROFILER, None),
     ],
 )
 def test_origins(tmp_path: Path, more: dict[str, Any], origin: str, allowed: str | None) -> None:
-    """Pages of other origins read only what they may, errors too."""
+    """Pages of other origins read only what they may, errors too, and the others ask for nothing."""
     with serving(settings(tmp_path, BINARIES, **more)) as running:
         for body in (b"{}", json.dumps(job(LEDGER, [1])).encode()):
             answer = running.ask("POST", "/symbolicate/v5", body, Origin=origin)
             assert answer.headers.get("access-control-allow-origin") == allowed
+            assert (answer.status == Status.FORBIDDEN) == (allowed is None)
         assert "access-control-allow-origin" not in running.ask("GET", "/metrics", Origin=origin).headers
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_foreign"),
+    [
+        ({"Origin": "https://evil.example", "Content_Type": "text/plain"}, True),
+        ({"Origin": "null"}, True),
+        ({"Origin": "http://localhost:3000"}, True),
+        ({"Origin": "http://symbols.localhost:8080"}, False),
+        ({"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"}, True),
+        ({"Sec_Fetch_Site": "cross-site", "Origin": PROFILER}, False),
+        ({"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}, False),
+        ({"Sec_Fetch_Site": "same-origin"}, False),
+        ({}, False),
+    ],
+)
+def test_pages(server: HttpClient, sent: dict[str, str], is_foreign: bool) -> None:
+    """Of origins that may not ask get nothing done; links to the server are followed, and its own pages may ask."""
+    profile, host = PROFILE.read_bytes(), "symbols.localhost:8080"
+    posted = server.ask("POST", "/symbolize", profile, Host=host, **sent)
+    is_link = sent.get("Sec_Fetch_Mode") == "navigate"  # with a form, which sends something
+    assert posted.status == (Status.FORBIDDEN if is_foreign or is_link else Status.OK)
+    assert server.ask("GET", "/", Host=host, **sent).status == (Status.FORBIDDEN if is_foreign else Status.OK)
+    preflight = server.ask("OPTIONS", "/symbolicate/v5", Host=host, **sent)
+    assert (preflight.status == Status.FORBIDDEN) == (is_foreign or is_link)
 
 
 def test_tokens_in_paths(tmp_path: Path) -> None:
@@ -281,7 +319,7 @@ def test_tokens_in_paths(tmp_path: Path) -> None:
         assert running.ask("POST", "/symbolicate/v5", body).status == Status.UNAUTHORIZED
         assert running.ask("POST", "/another-token/symbolicate/v5", body).status == Status.NOT_FOUND
         assert running.ask("POST", f"/{token}/symbolicate/v5", body, Host="symbols.example").status == Status.OK
-        preflight = running.ask("OPTIONS", f"/{token}/symbolicate/v5", Origin="https://a.example")
+        preflight = running.ask("OPTIONS", f"/{token}/symbolicate/v5", Origin=PROFILER)
         assert preflight.status == Status.NO_CONTENT
         assert running.ask("POST", "/symbolicate/v5", body, Authorization=f"bearer {token}").status == Status.OK
         assert running.ask("GET", f"/buildid/{build_id(LEDGER)}/executable").status == Status.OK

@@ -115,10 +115,10 @@ def test_unknown_modules_harm_no_others(server: SymbolServer) -> None:
 )
 def test_requests_that_are_none(server: SymbolServer, body: bytes) -> None:
     """One line says what is wrong; nothing else happens."""
-    answer = server.ask("POST", "/symbolicate/v5", body)
+    answer = server.ask("POST", "/symbolicate/v5", body, Origin="https://profiler.firefox.com")
     assert answer.status == Status.BAD_REQUEST
     assert "\n" not in answer.json()["title"]
-    assert answer.headers["access-control-allow-origin"] == "*"
+    assert answer.headers["access-control-allow-origin"] == "https://profiler.firefox.com"
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ package("uvicorn")
 
 from symbolize.serve import modules as serve_modules
 from symbolize.serve import symbolication
+from symbolize.serve.gate import PROFILER
 from symbolize.serve.metrics import Metrics
 from symbolize.serve.modules import HeldModule, Modules
 from symbolize.symbols import TableCache
@@ -53,11 +54,11 @@ def test_a_request_of_the_firefox_profiler(server: HttpClient) -> None:
     jobs = [job(path, [INLINED, 0x7FFFFFFF]) for path in (LEDGER, SPECTRA, library)]
     jobs += [{"memoryMap": [[f"lib{n}.so", f"{n:032X}0"]], "stacks": [[[0, 4096 * n]]]} for n in range(1, 8)]
     body = json.dumps({"jobs": jobs}).encode()
-    headers = {"Content_Type": "text/plain;charset=UTF-8", "Origin": "https://profiler.firefox.com"}
+    headers = {"Content_Type": "text/plain;charset=UTF-8", "Origin": PROFILER}
     answer = server.ask("POST", "/symbolicate/v5", body, **headers)
     assert answer.status == Status.OK
     assert answer.headers["content-type"] == "application/json"
-    assert answer.headers["access-control-allow-origin"] == "*"
+    assert answer.headers["access-control-allow-origin"] == PROFILER
     results = answer.json()["results"]
     assert len(results) == 10
     first = results[0]
@@ -155,10 +156,10 @@ def test_compressed_requests(server: HttpClient) -> None:
 @pytest.mark.parametrize("path", ["/symbolicate/v4", "/symbolicate/v6", "/asm/v1", "/source/v2"])
 def test_other_apis(server: HttpClient, path: str) -> None:
     """Are refused so that a page can read it."""
-    answer = server.ask("POST", path, b"{}")
+    answer = server.ask("POST", path, b"{}", Origin=PROFILER)
     assert answer.status == Status.NOT_FOUND
     assert answer.json() == {"title": f"Unrecognized URL: {path}"}
-    assert answer.headers["access-control-allow-origin"] == "*"
+    assert answer.headers["access-control-allow-origin"] == PROFILER
 
 
 def many(count: int) -> bytes:
