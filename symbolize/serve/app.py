@@ -64,6 +64,8 @@ SMALL: Final = 128 << 10
 MAX_ATTEMPTS: Final = 3
 MAX_HOPS: Final = 8
 """Servers that a request for a file went through, after which it is not passed on."""
+NOTED: Final = 5.0
+"""Seconds between two notes of how long work has taken."""
 CLIENT_LEFT: Final = 499
 """The status of a request whose client left before its answer, for metrics and the log, as proxies have it."""
 FORWARDED: Final = re.compile(r"[0-9A-Za-z.:, _\[\]-]{1,1000}")
@@ -204,12 +206,13 @@ class Server:
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        walks = asyncio.create_task(self._walk())
+        tasks = [asyncio.create_task(each) for each in (self._walk(), self._note_work())]
         yield
         self._stopping = True
-        walks.cancel()
-        with suppress(asyncio.CancelledError):
-            await walks
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         for lane in self.lanes:
             lane.close()
         await to_thread.run_sync(self.child.close)
@@ -226,6 +229,13 @@ class Server:
                 await to_thread.run_sync(self.parts.modules.walk_again, self.limits.walk_seconds / 2)
             except Exception:  # whatever it was, the next walk may end well
                 logging.getLogger("uvicorn.error").exception("walking the folders failed")
+
+    async def _note_work(self) -> None:
+        """Tell the metrics from time to time for how long the lanes have been at their work."""
+        while True:
+            for lane in self.lanes:
+                self.metrics.oldest(lane.name, lane.oldest)
+            await asyncio.sleep(NOTED)
 
     def _check_token(self, request: Request) -> None:
         """Raise HTTPException unless a request has the token, if there is one."""

@@ -40,6 +40,12 @@ class Lane:
         """Whether the next request is refused, as it would wait for too long by what the last jobs took."""
         return self._admitted >= self._most or self._admitted // self._threads * self._seconds > self._patience
 
+    @property
+    def oldest(self) -> float:
+        """Seconds since the oldest job that runs began."""
+        now = time.perf_counter()
+        return now - min([*self._begun], default=now)
+
     def is_stuck(self, seconds: float) -> bool:
         """Whether each thread has had its job for longer than that."""
         until = time.perf_counter() - seconds

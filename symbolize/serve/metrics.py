@@ -2,11 +2,15 @@
 
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable with the folder in which workers keep their metrics; prometheus_client reads it when it is imported."""
@@ -33,6 +37,13 @@ class Metrics:
         self._sent = Counter("symbolize_http_sent_bytes", "Bytes of bodies sent", registry=registry)
         self._admitted = Gauge(
             "symbolize_work", "Requests worked on or waiting", ["lane"], registry=registry, multiprocess_mode=LIVE
+        )
+        self._oldest = Gauge(
+            "symbolize_work_seconds",
+            "Seconds since the oldest request that is worked on began",
+            ["lane"],
+            registry=registry,
+            multiprocess_mode="livemax",
         )
         self._open = Gauge(
             "symbolize_open_binaries", "Binaries that are open", registry=registry, multiprocess_mode=LIVE
@@ -82,6 +93,10 @@ class Metrics:
         """Note how many requests are worked on or wait."""
         self._admitted.labels(lane).set(number)
 
+    def oldest(self, lane: str, seconds: float) -> None:
+        """Note for how long the oldest request has been worked on."""
+        self._oldest.labels(lane).set(seconds)
+
     def opened(self, number: int, size: int) -> None:
         """Note what is open."""
         self._open.set(number)
@@ -114,10 +129,48 @@ class Metrics:
         folder = os.environ.get(FOLDER, "")
         if not folder:
             return generate_latest(self._registry)
-        with suppress(OSError):
-            for pid in {int(match[1]) for name in os.listdir(folder) if (match := LIVE_FILE.fullmatch(name))}:
-                if not os.path.exists(f"/proc/{pid}"):
-                    mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
+        workers = live_workers(folder)
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        registry.register(Processes(workers))
         return generate_latest(registry)
+
+
+class Processes(Collector):
+    """Collects memory, time and descriptors of workers, and of the processes for profiles below them."""
+
+    def __init__(self, workers: Iterable[int]) -> None:
+        self._processes = [(pid, "worker") for pid in workers]
+        self._processes += [(pid, "profiles") for worker in workers for pid in children_of(worker)]
+
+    def collect(self) -> Iterable[Metric]:
+        """The metrics that all clients of Prometheus have, by process."""
+        families: dict[str, Metric] = {}
+        for pid, kind in self._processes:
+            for family in ProcessCollector(registry=None, pid=partial(int, pid)).collect():
+                merged = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+                labels = {"pid": str(pid), "process": kind}
+                merged.samples += [sample._replace(labels=labels) for sample in family.samples]
+        return families.values()
+
+
+def live_workers(folder: str) -> list[int]:
+    """The processes that have metrics in a folder and run; what the others held is forgotten."""
+    found: list[int] = []
+    with suppress(OSError):
+        for pid in sorted({int(match[1]) for name in os.listdir(folder) if (match := LIVE_FILE.fullmatch(name))}):
+            if os.path.exists(f"/proc/{pid}"):
+                found.append(pid)
+            else:
+                mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
+    return found
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started, and those that these have; none where the system does not tell."""
+    found: list[int] = []
+    with suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                found += map(int, file.read().split())
+    return [*found, *(below for child in found for below in children_of(child))]

@@ -15,6 +15,7 @@ from symbolize.binaries import Answer, Attempt, BinaryIndex, BinaryMatch, Kind, 
 from symbolize.binaries.entries import Entry
 from symbolize.core.errors import SymbolizeError
 from symbolize.core.files import file_lock
+from symbolize.core.heap import give_back
 from symbolize.resolve.module import Module
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.serve.metrics import Metrics
@@ -175,7 +176,10 @@ class Modules:
                     self._unknown.popitem(last=False)
             return False
         try:
-            self._metrics.table(module.prepare())
+            source = module.prepare()
+            self._metrics.table(source)
+            if source != "cached":
+                give_back()  # what making a table took, several times its size
         except BaseException:
             module.close()
             raise

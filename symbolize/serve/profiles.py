@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from symbolize.binaries import Servers
 from symbolize.binaries.debuginfod import Limits as FetchLimits
 from symbolize.core.errors import InputError, SymbolizeError, UsageError, first_names
+from symbolize.core.heap import give_back
 from symbolize.load import load_all
 from symbolize.load.model import LoadedProfile
 from symbolize.names import MODES, Mode
@@ -33,6 +34,8 @@ RENEWED: Final = 600.0
 MAX_REPORT: Final = 8 << 10
 """Bytes of the header with the report."""
 MAX_TEXT: Final = 200
+LARGE: Final = 0.5
+"""Seconds of work on a profile after which memory is given back, which takes some milliseconds."""
 FETCHING: Final = FetchLimits(answer_time=60, total_time=900, patience=120)
 
 
@@ -67,6 +70,7 @@ class Symbolized(NamedTuple):
 
 def symbolized(job: Job) -> Symbolized | Exception:
     """What comes of a job in this process, or an error that the client is told."""
+    began = time.monotonic()
     try:
         profiles = profiles_of(job.origin)
         with BytesIO(job.body) if isinstance(job.body, bytes) else open(job.body, "rb") as body:
@@ -82,6 +86,9 @@ def symbolized(job: Job) -> Symbolized | Exception:
     except Exception:
         logging.getLogger("uvicorn.error").exception("a profile: failed")
         raise
+    finally:
+        if time.monotonic() - began > LARGE:
+            give_back()
 
 
 @lru_cache(1)

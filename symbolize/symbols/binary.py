@@ -164,14 +164,18 @@ class Binary:
 
     def prepare(self) -> bool:
         """Have the whole table at hand, unless it is of more than MAX_AT_ONCE bytes of debug information; whether it
-        is. Of all processes with the cache one makes it."""
+        is. Of all processes with the cache one makes it, and all map what is kept there."""
         if self.is_cached():
             return True
         with self.reading():
             if self._builder.size > MAX_AT_ONCE:
                 return False
         with nullcontext() if self._cache is None else self._cache.only_one(self.facts):
-            self.table()
+            made = self.table()
+        if self.is_kept:
+            self._whole = None
+            if not self.is_cached():
+                self._whole = made
         return True
 
     @property

@@ -82,6 +82,20 @@ def test_addresses_all_over_build_the_table_at_once(binary: Path, cache: TableCa
     assert ask(binary, cache, vaddrs) == expected
 
 
+def test_prepared_tables_are_mapped(binary: Path, cache: TableCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stays is the file that all processes share, also in the one that made it; else what was made."""
+    with ElfImage.open(binary) as image:
+        made = Binary([image], None, cache)
+        assert made.prepare()
+        (path,) = tables(cache)
+        assert made.table().file is not None
+        monkeypatch.setattr(TableCache, "load", lambda *_: None)  # another process made room
+        path.unlink()
+        again = Binary([image], None, cache)
+        assert again.prepare()
+        assert again.table().file is None
+
+
 def test_written_table_is_the_same(binary: Path, cache: TableCache) -> None:
     """Every column, name and problem comes out of the file as it went in."""
     with ElfImage.open(binary) as image:
