@@ -1,5 +1,6 @@
 """OTLP profiles as opentelemetry-proto says them: samples, frames, labels, and what has no place in pprof."""
 
+import base64
 import gzip
 import io
 import json
@@ -583,6 +584,27 @@ class TestContainers:
         assert labels_of(found) == labels_of(expected) != []
         assert read(json.dumps(value, indent=1).encode()).samples.values.tolist() == [[5]]
         assert self.values(f"{text}\n{text}\n".encode()) == [[[5]], [[5]]]
+
+    @pytest.mark.parametrize("form", ["hex", "base64", "unpadded", "for URLs"])
+    def test_ids_in_json(self, form: str) -> None:
+        """R328: hex digits, as OTLP has them, or base64, as the JSON of protobuf has all bytes."""
+        shown = {
+            "hex": bytes.hex,
+            "base64": lambda data: base64.b64encode(data).decode(),
+            "unpadded": lambda data: base64.b64encode(data).decode().rstrip("="),
+            "for URLs": lambda data: base64.urlsafe_b64encode(data).decode(),
+        }[form]
+        trace, span = bytes(range(240, 256)), bytes(range(248, 256))
+        maker = small(values=[5])
+        maker.tables.link_table.add(trace_id=trace, span_id=span)
+        profile = maker.message.resource_profiles[0].scope_profiles[0].profiles[0]
+        profile.samples[0].link_index, profile.profile_id = 1, trace
+        value = MessageToDict(maker.message)
+        value["dictionary"]["linkTable"][1] = {"traceId": shown(trace), "spanId": shown(span)}
+        value["resourceProfiles"][0]["scopeProfiles"][0]["profiles"][0]["profileId"] = shown(trace)
+        expected, found = read(maker.encode()), read(json.dumps(value).encode())
+        assert comments_of(found) == comments_of(expected)
+        assert labels_of(found) == labels_of(expected) != []
 
     @pytest.mark.parametrize(
         ("text", "problem"),

@@ -20,9 +20,12 @@ OBJECTS: Final = (64 << 20, 16, MEMORY)
 """Bytes of its objects, of which those of collectors take ten for each byte of text (R276, size of tables)."""
 MASK64: Final = (1 << 64) - 1
 FLOAT: Final = "ANY_VALUE_DOUBLE_VALUE"
-HEX: Final = frozenset({"PROFILE_PROFILE_ID", "LINK_TRACE_ID", "LINK_SPAN_ID"})
-BASE64: Final = frozenset({"ANY_VALUE_BYTES_VALUE", "PROFILE_ORIGINAL_PAYLOAD"})
-"""Fields whose texts are no texts."""
+IDS: Final = {"PROFILE_PROFILE_ID": 16, "LINK_TRACE_ID": 16, "LINK_SPAN_ID": 8}
+BYTES_FIELDS: Final = frozenset({"ANY_VALUE_BYTES_VALUE", "PROFILE_ORIGINAL_PAYLOAD"})
+"""Fields whose texts are no texts, of ids with their length."""
+HEX: Final = re.compile("[0-9A-Fa-f]*")
+
+URL_SAFE: Final = str.maketrans("-_", "+/")
 
 MESSAGES: Final = {
     "PROFILES_DATA": {"resource_profiles": "RESOURCE_PROFILES", "dictionary": "PROFILES_DICTIONARY"},
@@ -117,11 +120,23 @@ def _field(constant: str, inner: str, value: Any, depth: int) -> bytes:
 
 
 def _text(constant: str, value: Any) -> bytes:
-    """A string, the bytes of hex digits, or those of base64."""
+    """A string, or bytes: those of ids as hex digits, as OTLP has them, or as base64, as protobuf has all bytes (R328,
+    containers of OTLP)."""
     if not isinstance(value, str):
         raise TypeError
-    if constant in HEX:
-        return bytes.fromhex(value)
-    if constant in BASE64:
-        return base64.b64decode(value, validate=True)
+    if constant in IDS:
+        if HEX.fullmatch(value):
+            return bytes.fromhex(value)
+        data = from_base64(value)
+        if len(data) != IDS[constant]:
+            raise ValueError
+        return data
+    if constant in BYTES_FIELDS:
+        return from_base64(value)
     return value.encode("utf-8", "surrogatepass")
+
+
+def from_base64(text: str) -> bytes:
+    """The bytes of base64, also of the form for URLs, and without padding. Raises ValueError."""
+    digits = text.translate(URL_SAFE).rstrip("=")
+    return base64.b64decode(digits + "=" * (-len(digits) % 4), validate=True)
