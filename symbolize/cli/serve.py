@@ -97,6 +97,7 @@ def serve(options: argparse.Namespace, token: str, shared: str) -> int:
         memory_limit=options.memory_limit,
         forward=options.forward or "",
         authorizes=options.forward_authorization,
+        headers=options.forward_headers or "",
         token=token,
         hosts=[host.lower() for host in options.allow_host] if is_loopback(options.host) else None,
         origins=options.origin or [PROFILER],
@@ -167,6 +168,8 @@ def check(options: argparse.Namespace, token: str) -> None:
         raise UsageError(f"the token in {TOKEN} is not 8 to 200 letters, digits and ._~-")
     if options.forward_authorization and (token or not options.forward):
         raise UsageError("--forward-authorization needs --forward, and cannot be with a token of this server")
+    if options.forward_headers is not None and not options.forward:
+        raise UsageError("--forward-headers needs --forward")
     if options.uploads is not None and not token:
         raise UsageError(f"--uploads needs a token in {TOKEN}")
     if not 0 < options.port < PORTS:
@@ -274,6 +277,11 @@ def add_server_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--forward", metavar="URL", help="server that OTLP profiles are passed on to, with names added")
     group.add_argument(
         "--forward-authorization", action="store_true", help="pass on the Authorization of the clients with them"
+    )
+    group.add_argument(
+        "--forward-headers",
+        metavar="FILE",
+        help="headers to send with them, NAME: VALUE a line, as API keys and tenants",
     )
     add_list(
         group,

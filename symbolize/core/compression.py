@@ -136,6 +136,22 @@ DEFLATE: Final = Codec("deflate", (), 16 << 10, _deflated(WBITS_RAW), DEFLATE_MA
 """These three are not recognized: the file around them names them."""
 
 
+def gzipped(pieces: Iterable[Any]) -> Iterator[bytes]:
+    """Pieces as one gzip stream, whose header names no file and no time, so that equal pieces make equal bytes."""
+    try:
+        from isal import isal_zlib
+
+        compressor: Any = isal_zlib.compressobj(2, isal_zlib.DEFLATED, WBITS_GZIP)
+    except ImportError:
+        import zlib
+
+        compressor = zlib.compressobj(6, zlib.DEFLATED, WBITS_GZIP)
+    for piece in pieces:
+        if chunk := compressor.compress(piece):
+            yield chunk
+    yield compressor.flush()
+
+
 def codec_of(head: bytes | memoryview, codecs: tuple[Codec, ...]) -> Codec | None:
     """The one of `codecs` in which data that begins with `head` is compressed."""
     start = bytes(head[:MAGIC_SIZE])

@@ -411,16 +411,17 @@ class Server:
         if deliveries is None:
             raise HTTPException(404, "profiles are not passed on here; the server needs --forward")
         as_json = otlp.is_json(request.headers.get("content-type", ""))
+        encoding = request.headers.get("content-encoding", "")
         self.profile.check()
         async with self.bodies.received(request, self.limits.body) as body:
-            check_encoding(body, request.headers.get("content-encoding", ""))
+            check_encoding(body, encoding)
             async with asyncio.timeout(self.limits.answer_seconds), while_connected(request):
                 is_empty = not body.read(1)
                 body.seek(0)
                 # One that is empty is handed on each time: it is like others.
                 named = Symbolized(b"", "", "", uuid4().hex) if is_empty else await self._symbolized(body, None)
                 authorization = request.headers.get("authorization", "")
-                post = partial(deliveries.hand_on, named.request, named.body, authorization)
+                post = partial(deliveries.hand_on, named.request, named.body, encoding, authorization)
                 passed = await self.forwarding.run(post)
         deliveries.forget(named.request, authorization)
         kind = otlp.JSON if as_json else otlp.PROTOBUF

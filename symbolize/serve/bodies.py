@@ -13,7 +13,7 @@ from anyio import to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from symbolize.core.compression import GZIP, ZSTD, CompressionError, Limits, codec_of, inflate
+from symbolize.core.compression import GZIP, ZSTD, Codec, CompressionError, Limits, codec_of, gzipped, inflate
 from symbolize.core.errors import UsageError
 from symbolize.serve.lanes import RETRY_AFTER
 from symbolize.serve.metrics import Metrics
@@ -125,6 +125,15 @@ def decoded(body: BinaryIO, encoding: str, limit: int) -> bytes:
     return bytes(result)
 
 
+def compressed(body: bytes, codec: Codec) -> bytes:
+    """A body as a client sends it with a Content-Encoding."""
+    if codec is GZIP:
+        return b"".join(gzipped([body]))
+    import zstandard
+
+    return zstandard.ZstdCompressor().compress(body)
+
+
 def check_encoding(body: BinaryIO, encoding: str) -> None:
     """Raise unless a body, which whoever reads it decompresses, begins as its Content-Encoding does."""
     codec = codec_named(encoding)
@@ -135,7 +144,7 @@ def check_encoding(body: BinaryIO, encoding: str) -> None:
             raise UsageError(f"the body is no {encoding}")
 
 
-def codec_named(encoding: str) -> Any:
+def codec_named(encoding: str) -> Codec | None:
     """The codec of a Content-Encoding, None for none. Raises HTTPException for one that is not known."""
     try:
         return ENCODINGS[encoding.strip().lower()]

@@ -28,7 +28,7 @@ class Deliveries:
         self._forward, self._folder, self._metrics = forward, folder, metrics
         os.makedirs(folder, exist_ok=True)
 
-    def hand_on(self, request: str, body: bytes, authorization: str) -> Passed:
+    def hand_on(self, request: str, body: bytes, encoding: str, authorization: str) -> Passed:
         """Send what came of a request with some hash, unless it was taken already; the answer. Raises SymbolizeError if
         there is none."""
         path = self._path(request, authorization)
@@ -39,7 +39,7 @@ class Deliveries:
                 self._metrics.forwarded("repeated", 0)
                 return known
             try:
-                passed = self._forward.post(body, authorization)
+                passed = self._forward.post(body, encoding, authorization)
             except SymbolizeError:
                 self._metrics.forwarded("none", len(body))
                 raise

@@ -65,7 +65,9 @@ class Metrics:
             ["status"],
             registry=registry,
         )
-        self._forwarded_bytes = Counter("symbolize_forwarded_bytes", "Bytes of messages handed on", registry=registry)
+        self._forwarded_bytes = Counter(
+            "symbolize_forwarded_bytes", "Bytes of messages handed on, before compression", registry=registry
+        )
 
     def began(self) -> None:
         """Count a request that is there."""

@@ -8,9 +8,11 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from symbolize.binaries.debuginfod.environment import read_headers
 from symbolize.core.cursor import varint_at
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.protobuf import BYTES, NUMBER, VARINT, WIRE_TYPE, field, varint
+from symbolize.serve.bodies import codec_named, compressed
 
 PROTOBUF: Final = "application/x-protobuf"
 JSON: Final = "application/json"
@@ -18,6 +20,8 @@ MAX_ANSWER: Final = 1 << 16
 """Bytes of the answer of the server that requests are passed on to."""
 SECONDS: Final = 30.0
 """For each step of it, and for its body in all."""
+OURS: Final = ("connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding")
+"""Fields of a request that follow from its body and where it goes."""
 KEPT: Final = ("retry-after", "www-authenticate")
 """Fields of its answer that are passed back."""
 STATUSES: Final = {*range(200, 300), *range(400, 600)}
@@ -43,9 +47,10 @@ class Passed(NamedTuple):
 
 
 class Forward:
-    """Passes requests on to the server at `url`, with the clients' Authorization if `authorizes`."""
+    """Passes requests on to the server at `url`, with the clients' Authorization if `authorizes`, and the headers in
+    the file at `headers`, one a line. Raises UsageError."""
 
-    def __init__(self, url: str, authorizes: bool = False) -> None:
+    def __init__(self, url: str, authorizes: bool = False, headers: str = "") -> None:
         import urllib3
 
         try:
@@ -57,15 +62,18 @@ class Forward:
             raise UsageError(f"--forward {url.rpartition('@')[2]}: not an http or https URL without a password")
         self.url = url
         self.authorizes = authorizes
+        self._headers = headers_in(headers) if headers else {}
         self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=SECONDS)
 
-    def post(self, body: bytes, authorization: str) -> Passed:
-        """Send a request. Raises SymbolizeError if there is no answer."""
+    def post(self, body: bytes, encoding: str, authorization: str) -> Passed:
+        """Send a request, compressed as its Content-Encoding says. Raises SymbolizeError if there is no answer."""
         import urllib3
 
-        headers = {"Content-Type": PROTOBUF}
+        headers = {**self._headers, "content-type": PROTOBUF}
+        if (codec := codec_named(encoding)) is not None:
+            body, headers["content-encoding"] = compressed(body, codec), codec.name
         if self.authorizes and authorization:
-            headers["Authorization"] = authorization
+            headers["authorization"] = authorization
         try:
             answer = self._pool.request(
                 "POST", self.url, body=body, headers=headers, redirect=False, preload_content=False
@@ -81,6 +89,16 @@ class Forward:
         if answer.status not in STATUSES or len(data) > MAX_ANSWER:
             return Passed(HTTPStatus.BAD_GATEWAY, b"", {})
         return Passed(answer.status, data, kept)
+
+
+def headers_in(path: str) -> dict[str, str]:
+    """The headers in a file, by their names in lower case. Raises UsageError."""
+    problems: list[str] = []
+    headers = {name.lower(): value for name, value in read_headers(path, "--forward-headers", problems).items()}
+    problems += [f"--forward-headers {path}: {name} is not for a user to set" for name in OURS if name in headers]
+    if problems:
+        raise UsageError(problems[0])
+    return headers
 
 
 def body_of(answer: Any) -> bytes:

@@ -50,6 +50,7 @@ class Settings:
     memory_limit: int = Limits.memory
     forward: str = ""
     authorizes: bool = False
+    headers: str = ""
     token: str = ""
     hosts: Sequence[str] | None = None
     origins: Sequence[str] = (PROFILER,)
@@ -89,7 +90,7 @@ def modules_of(settings: Settings, servers: AnyClient | None, metrics: Metrics) 
 
 def forward_of(settings: Settings) -> Forward | None:
     """The server behind. Raises UsageError."""
-    return Forward(settings.forward, settings.authorizes) if settings.forward else None
+    return Forward(settings.forward, settings.authorizes, settings.headers) if settings.forward else None
 
 
 def deliveries_of(settings: Settings, metrics: Metrics) -> Deliveries | None:

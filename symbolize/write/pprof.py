@@ -2,8 +2,7 @@
 
 import io
 import os
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import Int32, Int64, UInt8, offsets_of
+from symbolize.core.compression import gzipped
 from symbolize.core.protobuf import MAX_VARINT, field, varint
 from symbolize.core.string_array import StringArray
 from symbolize.profile.model import Profile, RawFields, ValueType
@@ -20,9 +20,6 @@ from symbolize.write.files import write_pieces
 
 BLOCK: Final = 1 << 16
 """Rows that are written at a time: only a block is in memory beside the profile."""
-
-GZIP: Final = 31
-"""zlib's `wbits` for a gzip stream; its header then names no file and no time, so equal profiles are equal bytes."""
 
 LAST_ASCII: Final = 0x7F
 
@@ -64,20 +61,7 @@ def write(profile: Profile, destination: str | os.PathLike[str] | BinaryIO) -> N
 
     A file appears at its path whole or not at all.
     """
-    write_pieces(_gzipped(_pieces(profile)), destination)
-
-
-def _gzipped(pieces: Iterable[Any]) -> Iterator[bytes]:
-    try:
-        from isal import isal_zlib
-
-        compressor: Any = isal_zlib.compressobj(2, isal_zlib.DEFLATED, GZIP)
-    except ImportError:
-        compressor = zlib.compressobj(6, zlib.DEFLATED, GZIP)
-    for piece in pieces:
-        if chunk := compressor.compress(piece):
-            yield chunk
-    yield compressor.flush()
+    write_pieces(gzipped(_pieces(profile)), destination)
 
 
 def _pieces(profile: Profile) -> Iterator[Any]:

@@ -25,9 +25,10 @@ from tests.support.symbol_server import Answer, HttpClient, serving, settings
 
 package("starlette")
 package("uvicorn")
+from symbolize.core.errors import UsageError
 from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.metrics import Metrics
-from symbolize.serve.otlp import Passed
+from symbolize.serve.otlp import Forward, Passed
 
 service = package("opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2")
 
@@ -144,17 +145,22 @@ def test_only_names_are_added(both: tuple[HttpClient, Backend]) -> None:
 
 
 def test_encodings(both: tuple[HttpClient, Backend]) -> None:
-    """Compressed requests, and JSON, lead to the same message."""
+    """Compressed requests, and JSON, lead to the same message, which is compressed as they were."""
     import zstandard
 
     server, backend = both
     sent = MESSAGE.read_bytes()
     assert send(server, sent).status == Status.OK
     expected = backend.received[-1][0]
-    assert send(server, gzip.compress(sent), Content_Encoding="gzip").status == Status.OK
-    assert backend.received[-1][0] == expected
-    assert send(server, zstandard.ZstdCompressor().compress(sent), Content_Encoding="zstd").status == Status.OK
-    assert backend.received[-1][0] == expected
+    assert "content-encoding" not in backend.received[-1][1]
+    for encoding, name, compress, decompress in (
+        ("gzip", "gzip", gzip.compress, gzip.decompress),
+        ("X-GZIP", "gzip", gzip.compress, gzip.decompress),
+        ("zstd", "zstd", zstandard.compress, zstandard.decompress),
+    ):
+        assert send(server, compress(sent), Content_Encoding=encoding).status == Status.OK
+        received, headers = backend.received[-1]
+        assert (headers["content-encoding"], decompress(received)) == (name, expected)
     answer = send(server, as_json(sent), JSON)
     assert (answer.status, answer.headers["content-type"], answer.json()) == (Status.OK, JSON, {})
     parsed = service.ExportProfilesServiceRequest.FromString(backend.received[-1][0])
@@ -280,7 +286,7 @@ def test_messages_that_were_not_taken(tmp_path: Path) -> None:
     metrics, statuses = Metrics(), [503, 200, 200]
     forward = SimpleNamespace(post=lambda *_: Passed(statuses.pop(0), b"", {}))
     deliveries = Deliveries(forward, str(tmp_path), metrics)  # type: ignore[arg-type]
-    answers = [deliveries.hand_on(request, b"", "") for request in ("a", "a", "a", "b")]
+    answers = [deliveries.hand_on(request, b"", "", "") for request in ("a", "a", "a", "b")]
     assert [each.status for each in answers] == [503, 200, 200, 200]
     assert statuses == []
     (first, _) = sorted(tmp_path.iterdir())
@@ -317,6 +323,40 @@ def test_authorization(tmp_path: Path) -> None:
     with proxied(tmp_path, authorizes=True) as (server, backend):
         assert send(server, sent, Authorization="Basic abc").status == Status.OK
         assert backend.received[-1][1]["authorization"] == "Basic abc"
+
+
+def test_headers(tmp_path: Path) -> None:
+    """Those of a file are sent too, but for what a client may set."""
+    headers = tmp_path / "headers"
+    headers.write_text("X-Scope-OrgID: shop\n\nauthorization: Bearer key:1\n")
+    more = {"headers": str(headers)}
+    with proxied(tmp_path, **more) as (server, backend):
+        assert send(server, MESSAGE.read_bytes(), Authorization="Basic abc").status == Status.OK
+        sent = backend.received[-1][1]
+        assert (sent["x-scope-orgid"], sent["authorization"]) == ("shop", "Bearer key:1")
+    with proxied(tmp_path, authorizes=True, **more) as (server, backend):
+        assert send(server, MESSAGE.read_bytes(), Authorization="Basic abc").status == Status.OK
+        assert backend.received[-1][1]["authorization"] == "Basic abc"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("X-Key secret", "line 1 is no header"),
+        ("X-A: b\nX Key: secret", "line 2 is no header"),
+        ("Content-Type: text/plain", "content-type is not for a user to set"),
+        (None, "cannot be read"),
+    ],
+)
+def test_headers_that_cannot_be(tmp_path: Path, text: str | None, said: str) -> None:
+    """Are refused at the start, in words without their values."""
+    path = tmp_path / "headers"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UsageError, match=said) as raised:
+        Forward("http://localhost/", headers=str(path))
+    assert str(raised.value).startswith(f"--forward-headers {path}")
+    assert "secret" not in str(raised.value)
 
 
 def test_nobody_behind(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def read_environment(variables: Mapping[str, str]) -> Settings:
         limits = replace(limits, retries=max(0, min(number, 10)))
     headers = {}
     if path := variables.get("DEBUGINFOD_HEADERS_FILE"):
-        headers = read_headers(path, problems)
+        headers = read_headers(path, "DEBUGINFOD_HEADERS_FILE", problems)
     return Settings(
         servers,
         variables.get("DEBUGINFOD_CACHE_PATH") or default_folder(variables),
@@ -71,25 +71,26 @@ def read_proxies(variables: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def read_headers(path: str, problems: list[str]) -> dict[str, str]:
-    """Request headers, one a line. Their values may be secrets, so that no problem shows one."""
+def read_headers(path: str, name: str, problems: list[str]) -> dict[str, str]:
+    """Request headers, one a line, of the file at `path`, which is what `name` says. Their values may be secrets, so
+    that no problem shows one."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read(MAX_HEADERS_FILE)
     except (OSError, ValueError) as error:
-        problems.append(f"DEBUGINFOD_HEADERS_FILE {path} cannot be read ({os_error_text(error)})")
+        problems.append(f"{name} {path} cannot be read ({os_error_text(error)})")
         return {}
     headers = {}
     for number, line in enumerate(text.splitlines(), 1):
-        name, colon, value = line.partition(":")
+        field, colon, value = line.partition(":")
         if not line.strip():
             continue
         try:
             if not colon or not value.strip():
                 raise UsageError("no header")
-            check_header(name, value.strip())
+            check_header(field, value.strip())
         except UsageError:
-            problems.append(f"DEBUGINFOD_HEADERS_FILE {path}: line {number} is no header and was left out")
+            problems.append(f"{name} {path}: line {number} is no header, NAME: VALUE")
             continue
-        headers[name] = value.strip()
+        headers[field] = value.strip()
     return headers
