@@ -34,6 +34,7 @@ from symbolize.serve.bodies import Bodies, check_encoding, decoded, for_child
 from symbolize.serve.child import Child
 from symbolize.serve.debug_files import (
     KINDS,
+    Changed,
     Opened,
     checked_build_id,
     fetched,
@@ -46,7 +47,7 @@ from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.gate import PROFILER, ROUTE, AccessLog, Gate, is_allowed
 from symbolize.serve.lanes import RETRY_AFTER, Lane, Once, while_connected
 from symbolize.serve.metrics import Metrics
-from symbolize.serve.modules import HeldModule, Modules
+from symbolize.serve.modules import FRESH_SECONDS, PATIENCE, HeldModule, Modules
 from symbolize.serve.outgoing import Outgoing
 from symbolize.serve.profiles import Job, Origin, Symbolized, symbolized
 from symbolize.serve.source_of_frame import SourceRequest
@@ -148,6 +149,7 @@ class Server:
             ("/source/v1", self.source_of_frame, "POST"),
             ("/symbolize", self.symbolize, "POST"),
             ("/v1development/profiles", self.otlp, "POST"),
+            ("/walk", self.walk, "POST"),
             ("/buildid/{build_id}/section/{name:path}", self.section, "GET"),
             ("/buildid/{build_id}/source/{path:path}", self.source, "GET"),
             ("/buildid/{build_id}/{kind}", self.debug_file, "GET"),
@@ -401,7 +403,7 @@ class Server:
 
     async def _symbolized(self, body: BinaryIO, parameters: dict[str, str] | None) -> Symbolized:
         """What the process for profiles makes of a body."""
-        job, left = Job(self.parts.origin, for_child(body), parameters), Event()
+        job, left = Job(self.parts.origin, self.parts.modules.last_walk(), for_child(body), parameters), Event()
         return await self.profile.run(partial(self.child.run, symbolized, job, left), left=left.set)
 
     async def otlp(self, request: Request) -> Response:
@@ -434,7 +436,7 @@ class Server:
             raise HTTPException(400, f"the kind of file is none of {', '.join(KINDS)}, section, source")
         build_id = checked_build_id(request.path_params["build_id"])
         async with asyncio.timeout(self.limits.answer_seconds):
-            opened = await self.files.run(partial(file_of, self.parts.modules, build_id, kind))
+            opened = await self._look(partial(file_of, self.parts.modules, build_id, kind))
             servers = self.parts.servers
             if opened is None and servers is not None:
                 asked: Kind = "executable" if kind == "executable" else "debuginfo"
@@ -458,8 +460,24 @@ class Server:
         """The bytes of a section."""
         build_id, name = checked_build_id(request.path_params["build_id"]), request.path_params["name"]
         async with asyncio.timeout(self.limits.answer_seconds):
-            opened = await self.files.run(partial(section_of, self.parts.modules, build_id, name))
+            opened = await self._look(partial(section_of, self.parts.modules, build_id, name))
         return self._sent(request, "section", opened)
+
+    async def _look(self, look: Callable[[], Opened | None]) -> Opened | None:
+        """The file or part of one that is found, after another walk if one has changed."""
+        try:
+            return await self.files.run(look)
+        except Changed:
+            await self.slow.run(partial(self.parts.modules.walk_again, FRESH_SECONDS, PATIENCE))
+            return await self.files.run(look)
+
+    async def walk(self, request: Request) -> Response:
+        """Walk the folders now: what has come, gone or changed counts in all workers from then on."""
+        self._check_token(request)
+        async with asyncio.timeout(self.limits.answer_seconds):
+            if not await self.uploading.run(partial(self.parts.modules.walk_again, 0, PATIENCE)):
+                raise TimeoutError
+        return PlainTextResponse("walked\n")
 
     def _sent(self, request: Request, kind: str, opened: Opened | None) -> Response:
         self.metrics.file(kind, "missing" if opened is None else "found")

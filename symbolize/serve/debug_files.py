@@ -24,6 +24,10 @@ MAX_SECTION_NAME: Final = 256
 MAX_PATH: Final = 4096
 
 
+class Changed(ReadFailure):
+    """A file is not what it was when the folders were walked."""
+
+
 class Opened(NamedTuple):
     """A part of an open file, which is closed when nobody has it any more: what is sent of it, and what it is called.
     `tag` distinguishes it from all other answers for the same address."""
@@ -72,10 +76,10 @@ def first_of(looks: Iterable[Callable[[], Opened | None]]) -> Opened | None:
 
 
 def indexed(entry: Entry, build_id: str, kind: str) -> Opened | None:
-    """The file of an entry. Raises OSError, and ReadFailure if it is not what it was when the folders were walked."""
+    """The file of an entry. Raises OSError, ReadFailure."""
     file = opened_file(entry.path)
     if not matches(entry, os.fstat(file.fileno())):
-        raise ReadFailure(entry.path, "has changed since the folders were walked")
+        raise Changed(entry.path, "has changed since the folders were walked")
     check_whole(entry)
     return whole(file, build_id, kind, entry.path)
 

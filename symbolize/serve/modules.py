@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from symbolize.binaries import Answer, Attempt, BinaryIndex, BinaryMatch, Kind, Servers, find_binary
-from symbolize.binaries.entries import Entry
+from symbolize.binaries.entries import Entry, is_same_file
 from symbolize.core.errors import SymbolizeError
 from symbolize.core.files import file_lock
 from symbolize.core.heap import give_back
@@ -28,7 +28,9 @@ MAX_BYTES: Final = 4 << 30
 MAX_UNKNOWN: Final = 1 << 14
 """Ids without files that are remembered until the folders are walked again."""
 FRESH_SECONDS: Final = 1.0
-"""For which files are not looked at again."""
+"""For which files, and folders with files that have changed, are not looked at again."""
+PATIENCE: Final = 60.0
+"""Seconds for which the walk of another worker is waited for."""
 
 
 class Watched(threading.local):
@@ -119,14 +121,14 @@ class Modules:
 
     def is_unknown(self, build_id: str) -> bool:
         """Whether nothing had the id, and the folders have not been walked since."""
-        return build_id in self._unknown and self._last_walk() == self._walked_at
+        return build_id in self._unknown and self.last_walk() == self._walked_at
 
     def hold(self, build_id: str) -> HeldModule | None:
         """The binary with a build id or Breakpad id if it is open, and the folders were not walked since: there may be
         further files of it. `release` has to follow."""
         with self._lock:
             module = self._open.get(self._full_ids.get(build_id, build_id))
-            if module is None or module.walk != self._walked_at:
+            if module is None or module.walk != self._walked_at or self.last_walk() != self._walked_at:
                 return None
             module.users += 1
             self._open.move_to_end(module.build_id)
@@ -158,7 +160,18 @@ class Modules:
 
     def open(self, build_id: str) -> bool:
         """Open the binary with an id, and have its table; whether there is one. Takes as long as downloads and decoding
-        do. Raises SymbolizeError if that is not known, or its files cannot be read."""
+        do, and a walk if its files are not what they were. Raises SymbolizeError if that is not known, or its files
+        cannot be read."""
+        try:
+            return self._open_known(build_id)
+        except SymbolizeError:
+            if all(is_same_file(entry, entry.path) for entry in self.files(build_id)):
+                raise
+            self.walk_again(FRESH_SECONDS, PATIENCE)
+            return self._open_known(build_id)
+
+    def _open_known(self, build_id: str) -> bool:
+        """As `open`, by what is known of the folders."""
         self._notice_walk()
         if self._servers is not None:
             self._servers.failures = []
@@ -170,10 +183,7 @@ class Modules:
         if module is None:
             if self._servers is not None and self._servers.failures:
                 raise SymbolizeError("a server that may have the file did not answer as it should")
-            with self._lock:
-                self._unknown[build_id] = None
-                if len(self._unknown) > MAX_UNKNOWN:
-                    self._unknown.popitem(last=False)
+            self._note_miss(build_id)
             return False
         try:
             source = module.prepare()
@@ -195,6 +205,18 @@ class Modules:
         for each in closed:
             each.close()
         return True
+
+    def _note_miss(self, build_id: str) -> None:
+        with self._lock:
+            self._unknown[build_id] = None
+            if len(self._unknown) > MAX_UNKNOWN:
+                self._unknown.popitem(last=False)
+            gone = self._open.get(self._full_ids.get(build_id, build_id))
+            if gone is None:
+                return
+            gone.users += 1
+        self._retire(gone)
+        self.release(gone)
 
     def _is_open(self, build_id: str, found: BinaryMatch, walk: int) -> bool:
         """Whether a binary is open with all the files that were found; then it is good until the next walk, and known
@@ -235,13 +257,15 @@ class Modules:
         """The files of a build, as they were when the folders were walked."""
         return self.index.with_build_id(build_id)
 
-    def walk_again(self, seconds: float) -> None:
-        """Walk the folders again, unless another worker does or did in the last `seconds`; and use what was found."""
-        with file_lock(os.path.join(self._shared, "walking"), 0) as is_mine:
+    def walk_again(self, seconds: float, patience: float = 0) -> bool:
+        """Walk the folders again, unless another worker did in the last `seconds`, or is at it, after waiting for that
+        one; and use what was found. False if another one is still at it after `patience` seconds."""
+        with file_lock(os.path.join(self._shared, "walking"), patience) as is_mine:
             # A walk of the future is one before the clock was set.
-            if is_mine and not 0 <= time.time_ns() - self._last_walk() <= seconds * 1e9:
+            if is_mine and not 0 <= time.time_ns() - self.last_walk() <= seconds * 1e9:
                 self._walk(self.roots)
         self._notice_walk()
+        return is_mine
 
     def walk_uploads(self, folder: str) -> None:
         """Learn of the files in one of the folders."""
@@ -257,14 +281,15 @@ class Modules:
         with open(self._stamp, "ab"):
             os.utime(self._stamp)
 
-    def _last_walk(self) -> int:
+    def last_walk(self) -> int:
+        """When a worker has walked the folders since the server began; 0 if none has."""
         with suppress(OSError):
             return os.stat(self._stamp).st_mtime_ns
         return 0
 
     def _notice_walk(self) -> None:
         """Believe in misses and Breakpad ids no more if the folders were walked since."""
-        walked_at = self._last_walk()
+        walked_at = self.last_walk()
         if walked_at == self._walked_at:
             return
         with self._lock:

@@ -51,10 +51,11 @@ class Origin(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A profile to symbolize: its bytes, or the path of a file with them; and the parameters of the request, None for a
-    request of OTLP."""
+    """A profile to symbolize: when the folders were walked last; its bytes, or the path of a file with them; and the
+    parameters of the request, None for a request of OTLP."""
 
     origin: Origin
+    walk: int
     body: bytes | str
     parameters: dict[str, str] | None
 
@@ -73,6 +74,7 @@ def symbolized(job: Job) -> Symbolized | Exception:
     began = time.monotonic()
     try:
         profiles = profiles_of(job.origin)
+        profiles.notice_walk(job.walk)
         with BytesIO(job.body) if isinstance(job.body, bytes) else open(job.body, "rb") as body:
             if job.parameters is None:
                 request = file_digest(body, "sha256").hexdigest()
@@ -109,6 +111,14 @@ class Profiles:
     def __init__(self, roots: Sequence[str], cache: TableCache, servers: Servers | None, mode: Mode) -> None:
         self._roots, self._cache, self._servers, self._mode = roots, cache, servers, mode
         self._made: dict[Mode, tuple[float, Symbolizer]] = {}
+        self._walk = 0
+
+    def notice_walk(self, walk: int) -> None:
+        """Ask the index anew if the folders were walked since: the roots may have been replaced."""
+        if walk != self._walk:
+            self._walk = walk
+            for _, symbolizer in self._made.values():
+                symbolizer.index.close()
 
     def symbolized(self, body: BinaryIO, parameters: Mapping[str, str]) -> Symbolized:
         """A profile in any format, symbolized, as pprof (gzipped) or OTLP. An OTLP message stays what it is if OTLP is

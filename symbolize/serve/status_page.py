@@ -18,6 +18,7 @@ ROUTES: Final = {
     "POST /symbolize": "a profile in any format; symbolized",
     "POST /v1development/profiles": "OTLP profiles, passed on with names",
     "GET /buildid/ID/debuginfo": "a debug file; also executable, section/NAME, source/PATH: debuginfod",
+    "POST /walk": "has the folders walked now",
     "PUT /buildid/ID/debuginfo": "keeps a debug file; also executable",
     "GET /healthz, /readyz, /metrics": "whether it runs, whether it takes requests, metrics for Prometheus",
 }

@@ -269,6 +269,58 @@ def test_files_that_come_and_go(tmp_path: Path) -> None:
     modules.close()
 
 
+def test_files_that_are_replaced(tmp_path: Path) -> None:
+    """The worker that meets one has the folders walked, and what it found counts in all: nobody goes on with the build
+    that is gone, nor takes the new one for it."""
+    (folder := tmp_path / "bin").mkdir()
+    (shared := tmp_path / "shared").mkdir()
+    shutil.copy(LEDGER, folder / "program")
+    workers = [Modules([str(folder)], TableCache(tmp_path / "cache"), str(shared), None, Metrics()) for _ in range(3)]
+    old, new = build_id(LEDGER), build_id(SPECTRA)
+    for each in workers[:2]:  # the third has not opened it
+        assert each.open(old)
+        assert not each.open(new)
+    shutil.copy(SPECTRA, tmp_path / "new")
+    (tmp_path / "new").rename(folder / "program")
+    assert workers[2].open(old) is False
+    for each in workers:
+        assert each.hold(old) is None
+        assert not each.open(old)
+        assert len(each) == 0
+        with each.held(new) as module:
+            assert module is not None
+    for each in workers:
+        each.close()
+
+
+def test_walks_on_request(tmp_path: Path) -> None:
+    """Make what has come and gone known at once, also with the whole folder, and to the process for profiles; they need
+    the token."""
+    (folder := tmp_path / "bin").mkdir()
+    profile = (FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof").read_bytes()
+    token = "a-token-of-the-tests"
+    with serving(settings(tmp_path, folder, token=token)) as server:
+
+        def named() -> float:
+            answer = server.ask("POST", f"/{token}/symbolize", profile)
+            return float(json.loads(answer.headers["x-symbolize-report"])["symbolized_percent"])
+
+        before = named()
+        path = f"/buildid/{build_id(LEDGER)}/executable"
+        assert server.ask("GET", path).status == Status.NOT_FOUND
+        shutil.copy(LEDGER, folder)
+        assert server.ask("POST", "/walk").status == Status.UNAUTHORIZED
+        assert server.ask("GET", path).status == Status.NOT_FOUND
+        assert server.ask("POST", f"/{token}/walk").body == b"walked\n"
+        assert server.ask("GET", path).status == Status.OK
+        assert named() > before
+        folder.rename(tmp_path / "before")
+        folder.mkdir()
+        assert server.ask("POST", f"/{token}/walk").status == Status.OK
+        assert server.ask("GET", path).status == Status.NOT_FOUND
+        assert named() == before
+
+
 @pytest.mark.parametrize(
     ("what", "number"),
     [("symbolize.resolve.opened.ElfImage.open", errno.EMFILE), ("symbolize.symbols.Binary.prepare", errno.ENOSPC)],
