@@ -1,4 +1,4 @@
-"""The alerts and the dashboard of the documentation fit the metrics."""
+"""The alerts and the dashboards of the documentation fit the metrics."""
 
 import json
 import re
@@ -17,25 +17,44 @@ from symbolize.batch.monitoring.metrics import METRICS, PREFIX
 from symbolize.core.reasons import Reason
 from tests.support.docs_examples import DOCS
 
+
+def metrics_of_serve() -> dict[str, tuple[str, ...]]:
+    """The labels of the metrics of a server, by their names as they are shown."""
+    package("prometheus_client")
+    from prometheus_client import Counter
+    from prometheus_client.metrics import MetricWrapperBase
+
+    from symbolize.serve.metrics import Metrics
+
+    made = [each for each in vars(Metrics()).values() if isinstance(each, MetricWrapperBase)]
+    return {each._name + "_total" * isinstance(each, Counter): each._labelnames for each in made}
+
+
 RULES = DOCS / "examples" / "prometheus-rules.yaml"
-DASHBOARD = DOCS / "examples" / "grafana-dashboard.json"
-KNOWN = {PREFIX + name: labels for name, _, _, labels in METRICS}
+DASHBOARDS = [DOCS / "examples" / f"grafana-{name}.json" for name in ("dashboard", "serve")]
+KNOWN = {PREFIX + name: labels for name, _, _, labels in METRICS} | metrics_of_serve()
 HISTOGRAMS = {f"{PREFIX}{name}_bucket" for name, kind, _, _ in METRICS if kind == "histogram"}
-ADDED = {"job", "instance", "le"}
-"""Labels that Prometheus adds."""
+HISTOGRAMS |= {"symbolize_http_seconds_bucket"}
+ADDED = {"job", "instance", "le", "process"}
+"""Labels that Prometheus adds, and of the metrics that all programs have."""
 
 
-def rules() -> Iterator[dict[str, Any]]:
-    """The alerts."""
+def rules(of: str = "") -> Iterator[dict[str, Any]]:
+    """The alerts of a group, or all."""
     yaml = package("yaml")
     for group in yaml.safe_load(RULES.read_text())["groups"]:
-        yield from group["rules"]
+        yield from group["rules"] if of in ("", group["name"]) else ()
 
 
-def panels() -> list[dict[str, Any]]:
-    """The panels of the dashboard."""
-    found: list[dict[str, Any]] = json.loads(DASHBOARD.read_text())["panels"]
+def panels(path: Path) -> list[dict[str, Any]]:
+    """The panels of a dashboard."""
+    found: list[dict[str, Any]] = json.loads(path.read_text())["panels"]
     return found
+
+
+def shown() -> list[str]:
+    """The expressions of all dashboards."""
+    return [target["expr"] for path in DASHBOARDS for panel in panels(path) for target in panel["targets"]]
 
 
 def check(expression: str) -> set[str]:
@@ -63,10 +82,11 @@ def test_alerts() -> None:
     assert {PREFIX + name for name in needed} <= named
 
 
-def test_dashboard() -> None:
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_dashboard(path: Path) -> None:
     """Each panel shows metrics that exist; no two overlap."""
     places: set[tuple[int, int]] = set()
-    for panel in panels():
+    for panel in panels(path):
         assert panel["title"]
         for target in panel["targets"]:
             check(target["expr"])
@@ -79,7 +99,7 @@ def test_dashboard() -> None:
 
 def test_values_of_labels() -> None:
     """Outcomes and reasons that the expressions compare with exist."""
-    texts = [alert["expr"] for alert in rules()] + [target["expr"] for panel in panels() for target in panel["targets"]]
+    texts = [alert["expr"] for alert in rules()] + shown()
     outcomes = {value for text in texts for value in re.findall(r'outcome="([^"]*)"', text)}
     assert outcomes <= {reason.code for reason in Reason} | {"found", "missing", "failed"}
 
@@ -128,14 +148,67 @@ def test_nights(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+SERVED = {
+    "up": "1x30 0x60",
+    "symbolize_http_in_flight": "1x30",
+    'symbolize_work_seconds{lane="profiles"}': "0x10 200x20",
+    'symbolize_work_seconds{lane="opening"}': "0x10 200x20",
+    'symbolize_http_requests_total{path="/symbolize",status="200"}': "0+60x90",
+    'symbolize_http_requests_total{path="/symbolize",status="503"}': "0+10x90",
+    'symbolize_http_requests_total{path="/symbolize",status="499"}': "0+10x90",
+    'symbolize_http_seconds_bucket{path="/symbolize",le="5.0"}': "0+60x90",
+    'symbolize_http_seconds_bucket{path="/symbolize",le="10.0"}': "0+80x90",
+    'symbolize_http_seconds_bucket{path="/symbolize",le="+Inf"}': "0+80x90",
+    'symbolize_forwarded_total{status="200"}': "0+60x90",
+    'symbolize_forwarded_total{status="repeated"}': "0+30x90",
+    'symbolize_forwarded_total{status="none"}': "0+10x90",
+}
+"""What a server shows, minute by minute, in which everything goes wrong, and which is gone after half an hour."""
+HEALTHY = {
+    "up": "1x90",
+    'symbolize_work_seconds{lane="profiles"}': "0x90",
+    'symbolize_http_requests_total{path="/symbolize",status="503"}': "0+1x90",
+    'symbolize_http_requests_total{path="/symbolize",status="499"}': "0+1x90",
+    'symbolize_http_seconds_bucket{path="/symbolize",le="10.0"}': "0+61x90",
+    'symbolize_http_seconds_bucket{path="/symbolize",le="+Inf"}': "0+61x90",
+    'symbolize_forwarded_total{status="none"}': "0+1x90",
+}
+"""What another one shows instead."""
+
+
+@pytest.mark.needs("promtool")
+@pytest.mark.parametrize("is_bad", [True, False])
+def test_servers(tmp_path: Path, is_bad: bool) -> None:
+    """Alerts fire for a server in which everything goes wrong, and for another one none does."""
+    yaml = package("yaml")
+    found = []
+    for rule in rules("symbolize-serve"):
+        name = rule["alert"].removeprefix("SymbolizeServe")
+        labels = dict(rule["labels"])
+        if name == "Stuck":
+            labels["lane"] = "profiles"
+        elif name in ("Slow", "ClientsLeave"):
+            labels["path"] = "/symbolize"
+        fired = [{"exp_labels": labels, "exp_annotations": rule["annotations"]}] if is_bad else []
+        found.append(
+            {"eval_time": "29m" if name == "Stuck" else "80m", "alertname": rule["alert"], "exp_alerts": fired}
+        )
+    assert len(found) == 6
+    series = [{"series": name, "values": values} for name, values in (SERVED | ({} if is_bad else HEALTHY)).items()]
+    case = {"interval": "1m", "input_series": series, "alert_rule_test": found}
+    path = tmp_path / "server.yaml"
+    path.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [case]}))
+    ended = subprocess.run(["promtool", "test", "rules", path], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
 @pytest.mark.needs("promtool")
 def test_prometheus_reads_them(tmp_path: Path) -> None:
-    """Prometheus' own tool accepts the alerts, and the expressions of the dashboard."""
+    """Prometheus' own tool accepts the alerts, and the expressions of the dashboards."""
     yaml = package("yaml")
-    expressions = [target["expr"].replace("$job", ".*") for panel in panels() for target in panel["targets"]]
-    records = [{"record": f"panel:{number}", "expr": each} for number, each in enumerate(expressions)]
-    shown = tmp_path / "dashboard.yaml"
-    shown.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": records}]}))
-    for path in (RULES, shown):
+    records = [{"record": f"panel:{number}", "expr": each.replace("$job", ".*")} for number, each in enumerate(shown())]
+    dashboards = tmp_path / "dashboards.yaml"
+    dashboards.write_text(yaml.safe_dump({"groups": [{"name": "dashboards", "rules": records}]}))
+    for path in (RULES, dashboards):
         ended = subprocess.run(["promtool", "check", "rules", path], capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stdout + ended.stderr
