@@ -50,6 +50,7 @@ from symbolize.serve.metrics import Metrics
 from symbolize.serve.modules import FRESH_SECONDS, PATIENCE, HeldModule, Modules
 from symbolize.serve.outgoing import Outgoing
 from symbolize.serve.profiles import Job, Origin, Symbolized, symbolized
+from symbolize.serve.protocol import CONNECTION, GuardedProtocol
 from symbolize.serve.source_of_frame import SourceRequest
 from symbolize.serve.symbolication import MODULE_ID, Answer, Found, TooLarge, as_json, parsed, read_request
 from symbolize.serve.symbolication import Request as Frames
@@ -423,9 +424,14 @@ class Server:
                 # One that is empty is handed on each time: it is like others.
                 named = Symbolized(b"", "", "", uuid4().hex) if is_empty else await self._symbolized(body, None)
                 authorization = request.headers.get("authorization", "")
-                post = partial(deliveries.hand_on, named.request, named.body, encoding, authorization)
-                passed = await self.forwarding.run(post)
+                left = Event()
+                post = partial(deliveries.hand_on, named.request, named.body, encoding, authorization, left)
+                passed = await self.forwarding.run(post, left=left.set)
+        connection: GuardedProtocol = request.scope[CONNECTION]
+        if connection.has_ended:
+            raise ClientDisconnect
         deliveries.forget(named.request, authorization)
+        connection.if_unread = partial(deliveries.keep, named.request, authorization, passed)
         kind = otlp.JSON if as_json else otlp.PROTOBUF
         return Response(otlp.in_kind(passed, as_json), passed.status, passed.headers, kind)
 

@@ -5,6 +5,7 @@ import os
 import time
 from contextlib import suppress
 from hashlib import sha256
+from threading import Event
 from typing import Final
 
 from symbolize.core.errors import SymbolizeError
@@ -28,9 +29,9 @@ class Deliveries:
         self._forward, self._folder, self._metrics = forward, folder, metrics
         os.makedirs(folder, exist_ok=True)
 
-    def hand_on(self, request: str, body: bytes, encoding: str, authorization: str) -> Passed:
+    def hand_on(self, request: str, body: bytes, encoding: str, authorization: str, is_left: Event) -> Passed:
         """Send what came of a request with some hash, unless it was taken already; the answer. Raises SymbolizeError if
-        there is none."""
+        there is none, TimeoutError if nobody waits for it any more."""
         path = self._path(request, authorization)
         with file_lock(path + ".lock", PATIENCE) as is_mine:
             if not is_mine:
@@ -38,16 +39,22 @@ class Deliveries:
             if (known := kept_in(path)) is not None:
                 self._metrics.forwarded("repeated", 0)
                 return known
+            if is_left.is_set():
+                raise TimeoutError("nobody waits for it any more")
             try:
                 passed = self._forward.post(body, encoding, authorization)
             except SymbolizeError:
                 self._metrics.forwarded("none", len(body))
                 raise
             self._metrics.forwarded(str(passed.status), len(body))
-            if passed.status in DELIVERED:
-                with suppress(OSError), atomic_file(path) as file:
-                    file.write(json.dumps([passed.status, passed.body.decode("latin-1"), passed.headers]).encode())
+            self.keep(request, authorization, passed)
         return passed
+
+    def keep(self, request: str, authorization: str, passed: Passed) -> None:
+        """Keep the answer to a message that was taken."""
+        if passed.status in DELIVERED:
+            with suppress(OSError), atomic_file(self._path(request, authorization)) as file:
+                file.write(json.dumps([passed.status, passed.body.decode("latin-1"), passed.headers]).encode())
 
     def forget(self, request: str, authorization: str) -> None:
         """The client has the answer to its request."""

@@ -3,6 +3,7 @@
 import asyncio
 import resource
 import socket
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
@@ -33,6 +34,10 @@ BUSY: Final = b'{"title":"too many connections; ask again"}'
 TOO_LARGE: Final = b'{"title":"the head of the request is too large"}'
 
 
+CONNECTION: Final = "symbolize.connection"
+"""What requests have the protocol of their connection as."""
+
+
 class HeadError(Exception):
     """A head or trailer that is too large, or too many requests at once."""
 
@@ -61,6 +66,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head = self._fields = self._unread = 0
         self._is_too_large = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.if_unread: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, unless there are too many."""
@@ -74,10 +80,25 @@ class GuardedProtocol(HttpToolsProtocol):
         self._arm("head", HEAD_SECONDS, self._end_slow_head)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget all timers."""
+        """Forget all timers; and call `if_unread` if the client cannot have read the last answer."""
         for name in [*self._timers]:
             self._disarm(name)
         super().connection_lost(exc)
+        if exc is not None and self.if_unread is not None:
+            self.if_unread()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client has closed the connection, also if that is to be noticed yet."""
+        if self.transport.is_closing():
+            return True
+        try:
+            with self.transport.get_extra_info("socket").dup() as connection:
+                return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def data_received(self, data: bytes) -> None:
         """Read on, as long as heads are not too large and come in time."""
@@ -113,6 +134,8 @@ class GuardedProtocol(HttpToolsProtocol):
             raise HeadError
         self._is_in_head, self._is_in_body, self._unread = False, True, 0
         self._disarm("head")
+        self.scope[CONNECTION] = self  # type: ignore[typeddict-unknown-key]
+        self.if_unread = None
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

@@ -281,14 +281,34 @@ def test_clients_that_leave_meanwhile(tmp_path: Path) -> None:
     assert [*(tmp_path / "shared" / "delivered").iterdir()] == []
 
 
+def test_answers_that_nobody_reads(tmp_path: Path) -> None:
+    """As the client has just given up: it gets them when it sends the same again."""
+    sent = MESSAGE.read_bytes()
+    with proxied(tmp_path) as (server, backend):
+        with begin(server, sent) as given_up:
+            assert given_up.recv(1, socket.MSG_PEEK)
+        kept = tmp_path / "shared" / "delivered"
+        until = time.monotonic() + 60
+        while not [*kept.iterdir()] and time.monotonic() < until:
+            time.sleep(0.01)
+        assert send(server, sent).status == Status.OK
+        assert len(backend.received) == 1
+        assert send(server, sent).status == Status.OK
+        assert len(backend.received) == 2
+
+
 def test_messages_that_were_not_taken(tmp_path: Path) -> None:
     """Are handed on again; and an answer for which nobody comes is forgotten after a while."""
-    metrics, statuses = Metrics(), [503, 200, 200]
+    metrics, statuses, left = Metrics(), [503, 200, 200], threading.Event()
     forward = SimpleNamespace(post=lambda *_: Passed(statuses.pop(0), b"", {}))
     deliveries = Deliveries(forward, str(tmp_path), metrics)  # type: ignore[arg-type]
-    answers = [deliveries.hand_on(request, b"", "", "") for request in ("a", "a", "a", "b")]
+    answers = [deliveries.hand_on(request, b"", "", "", left) for request in ("a", "a", "a", "b")]
     assert [each.status for each in answers] == [503, 200, 200, 200]
     assert statuses == []
+    left.set()
+    assert deliveries.hand_on("a", b"", "", "", left).status == 200
+    with pytest.raises(TimeoutError):
+        deliveries.hand_on("c", b"", "", "", left)
     (first, _) = sorted(tmp_path.iterdir())
     os.utime(first, (0, 0))
     deliveries.forget_old()
