@@ -123,8 +123,8 @@ def write_otlp(
         check_type("profiles", loaded, "LoadedProfiles", Loaded)
     check_type("symbolizer", symbolizer, "a Symbolizer", Symbolizes)
     container = profiles[0].container if profiles else None
-    if container is None:
-        raise UsageError("an OTLP message can only be written for the profiles of one")
+    if container is None or any(each.container is not container for each in profiles):
+        raise UsageError("an OTLP message can only be written for the profiles of one input")
     lines = OtlpLines(container)
     for profile in container.stacks(profiles):
         result = symbolizer.symbolize(profile)

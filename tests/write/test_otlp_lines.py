@@ -272,9 +272,13 @@ class TestProcesses:
             assert out.getvalue() == symbolized(data, BINARIES / "gcc-pie")
             assert write_otlp(profiles[-1:], symbolizer, some) == 1
 
-    def test_what_only_the_process_tells(self) -> None:
-        """Code in no mapping, or in one without a build id, is that of its own process; so is the kernel."""
+    @pytest.mark.parametrize("names_none", [False, True])
+    def test_what_only_the_process_tells(self, names_none: bool) -> None:
+        """Code in no mapping, whatever the message says of that row, or in one without a build id, is that of its own
+        process; so is the kernel."""
         maker = Maker()
+        if names_none:
+            maker.tables.mapping_table[0].attribute_indices.append(maker.attribute(GNU, "ab" * 20))
         with ElfImage.open(str(LEDGER)) as image:
             (segment,) = [each for each in image.segments if each.executable]
             known = {GNU: image.build_id}
@@ -402,3 +406,17 @@ def test_library(tmp_path: Path) -> None:
     others = load_all(BINARIES.parent / "profiles" / "perf" / "spectra-gcc-pie.pb.gz")
     with pytest.raises(UsageError, match="only be written for the profiles of one"):
         write_otlp(others, Symbolizer(), tmp_path / "y")
+    for more in (others, load_all(io.BytesIO(data))):
+        with pytest.raises(UsageError, match="only be written for the profiles of one input"):
+            write_otlp([*profiles, *more], Symbolizer(), tmp_path / "y")
+
+
+@pytest.mark.parametrize("sample_type", ["cpu", "samples", "1"])
+def test_sample_type(sample_type: str) -> None:
+    """A symbolizer that weighs samples by a type of the profiles does so too where they are looked up at once."""
+    maker = agent()
+    maker.message.resource_profiles.add().CopyFrom(maker.message.resource_profiles[0])
+    profiles = load_all(io.BytesIO(maker.encode()))
+    assert all(len(each.profile.sample_types) == 2 for each in profiles)
+    with Symbolizer(str(BINARIES / "gcc-pie"), sample_type=sample_type) as symbolizer:
+        assert write_otlp(profiles, symbolizer, io.BytesIO()) == len(addresses(LEDGER))

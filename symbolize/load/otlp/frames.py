@@ -119,6 +119,7 @@ def process_frames(dictionary: Dictionary) -> Bool:
         [bool(build_id(dictionary.attributes_of(items[begin:end]))) for begin, end in pairwise(offsets.tolist())]
         or [False]
     )
+    has_id[0] = False  # which is no mapping, whatever the message says of it
     is_identified = has_id[np.maximum(dictionary.location_mappings, 0)] & (kind != _code(names, KERNEL))
     has_address = dictionary.locations.number(tags.LOCATION_ADDRESS) != 0
     result: Bool = _is_native(names)[kind] & has_address & ~is_identified

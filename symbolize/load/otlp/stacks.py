@@ -6,7 +6,7 @@ import numpy as np
 
 from symbolize.core.arrays import NONE, Bool, Int64, offsets_of, ranges
 from symbolize.load.model import LoadedProfile
-from symbolize.load.otlp.build import Group, locations_of
+from symbolize.load.otlp.build import CPU_NANOSECONDS, Group, is_counted, locations_of
 from symbolize.load.otlp.frames import frames_of, process_frames
 from symbolize.load.otlp.labels import StringNumbers
 from symbolize.load.otlp.messages import Message
@@ -55,9 +55,9 @@ def samples_of(message: Message, groups: Sequence[Group]) -> tuple[Int64, Int64]
 
 
 def profile_of_stacks(message: Message, groups: Sequence[Group], special: Bool) -> Profile:
-    """The stacks of some groups, each once, weighed by how many samples have it. Locations that are `special` have
-    lines, and no address here: in the memory of another process they would be other code. Raises InputError for stacks
-    that multiply what the message has."""
+    """The stacks of some groups, each once, weighed by how many samples have it in each sample type of the first group.
+    Locations that are `special` have lines, and no address here: in the memory of another process they would be other
+    code. Raises InputError for stacks that multiply what the message has."""
     dictionary, profile = message.dictionary, Profile()
     message.made.begin(("stacks", message.first_location))
     first, last = samples_of(message, groups)
@@ -73,9 +73,12 @@ def profile_of_stacks(message: Message, groups: Sequence[Group], special: Bool) 
     profile.locations.address[special[used]] = 0
     profile.locations.mapping[special[used]] = NONE
     profile.locations.source_row = used + message.first_location
-    profile.sample_types = [ValueType(*map(profile.strings.add, (b"samples", b"count")))]
-    profile.samples = Samples(
-        offsets, locations, counts[rows].reshape(-1, 1), np.zeros(len(rows) + 1, np.int64), Labels()
-    )
+    types = groups[0].types()  # of which a caller may choose one
+    if is_counted(groups[0]):
+        types.append(CPU_NANOSECONDS)
+    message.made.frames.spend(8 * len(rows) * len(types))
+    values = np.repeat(counts[rows].reshape(-1, 1), len(types), axis=1)
+    profile.sample_types = [ValueType(*map(profile.strings.add, each)) for each in types]
+    profile.samples = Samples(offsets, locations, values, np.zeros(len(rows) + 1, np.int64), Labels())
     check_products(profile, message.budget.source)
     return profile
