@@ -203,8 +203,9 @@ class TestLoadBase:
     def test_of_another_process(self, tmp_path: Path) -> None:
         """The beginning of the file in another process is no place to count from."""
         code = Mapping(BASE, BASE + 0x1000, 0x2000, "/x", self.MODULE)
-        other = Mapping(BASE - 0x100000, BASE - 0xFF000, 0, "/x", self.MODULE)
-        assert self.name_at(tmp_path, [other, code], BASE + 0x108, "FUNC 2100 800 0 f\n") == "f"
+        for distance in (0x100000, 0x1000):  # behind all functions, and nearer than in the file
+            other = Mapping(BASE - distance, BASE - distance + 0x1000, 0, "/x", self.MODULE)
+            assert self.name_at(tmp_path, [other, code], BASE + 0x108, "FUNC 2100 800 0 f\n") == "f"
 
     def test_without_an_end(self, tmp_path: Path) -> None:
         """A mapping that does not say where it ends is placed by its beginning, and else not at all."""

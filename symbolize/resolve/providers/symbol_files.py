@@ -179,7 +179,9 @@ def load_base(mapping: MappingRecord, others: Sequence[MappingRecord], listing: 
         for other in others
         if (other.filename, other.build_id) == (mapping.filename, mapping.build_id)
         and other.file_offset == 0
-        and 0 < mapping.start - other.start < high  # what is farther away is of another process
+        # In memory segments are as far apart as in the file, or farther; what is nearer, or behind all functions, is of
+        # another process.
+        and mapping.file_offset <= mapping.start - other.start < high
     ]
     if same:
         return max(same)
