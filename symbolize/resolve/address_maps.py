@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from symbolize.core.arrays import Bool
+from symbolize.core.arrays import TOP, Bool
 from symbolize.core.reasons import Reason
 from symbolize.core.stack_check import CallerAgreement
 from symbolize.elf import without_tag
@@ -15,6 +15,8 @@ from symbolize.resolve.addresses import (
     calls_at,
     map_addresses,
     map_module_addresses,
+    page_floor,
+    true_offset,
 )
 from symbolize.resolve.caller_agreement import caller_mismatch, callers_of, is_confirmation
 from symbolize.resolve.choice import BuildMatch
@@ -85,6 +87,25 @@ def map_in_images(record: MappingRecord, binary: Binary, *, verified: bool) -> t
     return map_addresses(record.addresses, *bounds, loaded, image.segments, kind=image.kind, verified=verified), ""
 
 
+def lost_offset(record: MappingRecord, binary: Binary, mapped: MappedAddresses) -> str:
+    """Why the file offset of a mapping is a lost one, of which a build id says nothing: call sites are in no calls so,
+    and in calls if the mapping begins with code (R147, brief memory maps). Empty if it is not."""
+    if record.limit in (0, TOP) or not binary.loaded.has_file_offsets or binary.images[0].kind != "ET_DYN":
+        return ""
+    segments, bounds = binary.loaded.segments, (record.start, record.limit, record.file_offset)
+    calls = calls_of(binary, mapped, record.is_call)
+    if true_offset(segments, *bounds, verified=False) is not None or calls is None or not calls.is_contradiction:
+        return ""
+    for segment in segments:
+        if segment.executable:
+            offset = page_floor(segment.file_offset)
+            there, _ = map_in_images(record._replace(file_offset=offset), binary, verified=True)
+            found = calls_of(binary, there, record.is_call) if there is not None else None
+            if found is not None and found.is_confirmation:
+                return f"mapped from another offset: {calls.text} from 0 on"
+    return ""
+
+
 def map_addresses_of(record: MappingRecord, resolution: Resolution) -> tuple[MappedAddresses | None, str]:
     """Where the addresses of a mapping are in what it is resolved to; None if that does not fit, and why where there is
     more to say."""
@@ -99,6 +120,8 @@ def map_locations(record: MappingRecord, resolution: Resolution) -> Resolution:
     """The resolution with the vaddrs of the locations that lie in its binary; without it if the binary does not fit."""
     binary, weakness, callers = resolution.binary, "", resolution.callers
     mapped, problem = map_addresses_of(record, resolution)
+    if mapped is not None and resolution.verified and isinstance(binary, Binary):
+        problem = lost_offset(record, binary, mapped)
     if mapped is not None and not resolution.verified and isinstance(binary, Binary):
         calls = calls_of(binary, mapped, record.is_call)
         problem, weakness = call_site_mismatch(calls), weakness_of(binary, calls, record.is_call)

@@ -121,7 +121,8 @@ def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset
     Maps in the brief form leave offsets out, which then read as 0. Where code does not begin at offset 0 of the
     file, a mapping as long as exactly one executable segment, rounded to pages, is that segment; one that
     reaches behind all code does begin at offset 0; anything else would be a guess. Recorders that know build ids know
-    offsets too: if the file is `verified`, a mapping with an end begins where it is said to begin.
+    offsets too, nearly always: if the file is `verified`, a mapping with an end begins where it is said to begin, and
+    call sites may contradict.
     """
     code = [segment for segment in segments if segment.executable and segment.file_size]
     if file_offset or not code or any(page_floor(segment.file_offset) == 0 for segment in code):

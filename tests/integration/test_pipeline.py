@@ -10,12 +10,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import zstandard
 
 import symbolize
 from symbolize import Reason, Symbolizer, UsageError
 from symbolize.binaries import Kind, Unasked
+from symbolize.elf import ElfImage, inside_calls
 from symbolize.report.json import folded
 from symbolize.write import encode
 from tests.support import fixture_files as fixtures
@@ -153,6 +155,17 @@ class TestMappings:
         if end > 0x6000:
             message, report = run([recorded._replace(build_id="")], places, folder)
             assert reasons(report) == [Reason.MISFIT]
+
+    def test_lost_offset_of_a_proven_file(self) -> None:
+        """Where the build id proves the file, call sites tell that its code is not mapped from offset 0 on (R147)."""
+        with ElfImage.open(str(PIE)) as image:
+            vaddrs = np.arange(0x2000, 0x3400, dtype=np.uint64)
+            in_calls = inside_calls(image, vaddrs)
+        assert in_calls is not None
+        sites = vaddrs[:-1][in_calls[:-1] & ~in_calls[1:]].tolist()  # where calls return to
+        places = [Place(BASE + site, 1) for site in sites]
+        _, report = run([WHOLE._replace(limit=BASE + 0x3400, offset=0, build_id=PIE_ID)], places, PIE.parent)
+        assert reasons(report) == [Reason.MISFIT]
 
     def test_fixed_address(self) -> None:
         """A position-dependent file is found by its addresses even where the mapping lost its offset."""
