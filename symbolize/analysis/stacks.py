@@ -7,7 +7,7 @@ import numpy as np
 
 from symbolize.analysis.filters import Filters, selected
 from symbolize.analysis.frames import MAX_PATH, FrameNames, shown_frames
-from symbolize.core.arrays import Float64, Int32, Int64, UInt8
+from symbolize.core.arrays import AT_ONCE, Float64, Int32, Int64, UInt8
 from symbolize.core.budget import Budget, Limit
 from symbolize.profile import NONE, Profile
 
@@ -88,9 +88,16 @@ class Stacks:
         texts = (self.names.names, self.names.files, self.names.modules)
         self.budget(LETTERS).spend(sum(int(each.lengths().sum()) for each in texts))
 
-    def check_steps(self, types: int) -> None:
-        """Raise InputError where there are too many frames on the stacks to walk over them for so many sample types."""
-        self.budget(STEPS).spend_by_reference(types * np.diff(self.frame_offsets), self.locations)
+    def check_steps(self, types: int | Int64) -> None:
+        """Raise InputError where there are too many frames on the stacks to walk over those of each sample for so many
+        sample types."""
+        budget, frames, types = self.budget(STEPS), np.diff(self.frame_offsets), np.broadcast_to(types, len(self))
+        if int(frames.max(initial=0)) * int(types.max(initial=0)) * len(self.locations) <= budget.limit:
+            return
+        for first in range(0, len(self.locations), AT_ONCE):
+            locations = self.locations[first : first + AT_ONCE]
+            samples = np.searchsorted(self.location_offsets, first + np.arange(len(locations)), side="right") - 1
+            budget.spend(int((frames[locations] * types[samples]).sum()))
 
 
 def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bool = True) -> Stacks:

@@ -112,7 +112,7 @@ def totals_by_key(stacks: Stacks, keys: Int32, count: int) -> tuple[Float64, Flo
     """The values by key, flat and cumulative, in all sample types: float64[count, k] each. Raises InputError for a
     table that is too large."""
     stacks.check_size(count)
-    stacks.check_steps(int(np.count_nonzero(stacks.values, axis=1).max(initial=0)))
+    stacks.check_steps(np.count_nonzero(stacks.values, axis=1))
     flat, cumulative = (np.zeros((count, stacks.values.shape[1])) for _ in range(2))
     for column, values in enumerate(stacks.values.T):
         _, flat[:, column], cumulative[:, column], _ = sums(stacks, keys, count, values)

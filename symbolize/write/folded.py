@@ -1,7 +1,10 @@
 """Folded stacks: `main;work;step 42`, a line a stack, as flame graph scripts read them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
+
+import numpy as np
 
 from symbolize.analysis import CallTree, Stacks, call_tree
 from symbolize.analysis.stacks import LETTERS
@@ -27,11 +30,10 @@ def pieces(stacks: Stacks) -> Iterator[bytes]:
 
 def letters(tree: CallTree) -> int:
     """How many letters the names in all lines have."""
-    lengths = (tree.frames.names.lengths() + 1)[tree.frame[1:]].tolist()
-    found = [0]
-    for parent, length in zip(tree.parent[1:].tolist(), lengths, strict=True):
-        found.append(found[parent] + length)
-    return sum(found[node] for node in tree.leaves().tolist())
+    lines = np.zeros((len(tree), 1))
+    lines[tree.leaves()] = 1
+    below = replace(tree, values=lines).totals()[1:, 0]
+    return int(below @ (tree.frames.names.lengths() + 1)[tree.frame[1:]])
 
 
 def leaf_paths(tree: CallTree) -> Iterator[tuple[int, list[int]]]:

@@ -3,14 +3,17 @@
 import gzip
 import io
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import symbolize
 from symbolize.analysis import call_tree, stacks_of
-from symbolize.analysis.stacks import CELLS
+from symbolize.analysis.stacks import CELLS, STEPS
 from symbolize.analysis.text import top_lines, tree_lines
+from symbolize.analysis.top import function_totals
 from symbolize.core.budget import MEMORY, NO_MOST, Budget
 from symbolize.core.errors import InputError
 from symbolize.load import simpleperf
@@ -19,6 +22,7 @@ from symbolize.load.perf import build as perf
 from symbolize.load.products import VALUES
 from symbolize.profile import Profile
 from symbolize.report import html, json
+from symbolize.write import folded
 from symbolize.write.outputs import OUTPUTS
 from tests.support.bombs import field, otlp_message, varint
 from tests.support.costs import cost_of, needs_peak
@@ -165,6 +169,24 @@ def test_stacks_that_share_nothing_pass(monkeypatch: pytest.MonkeyPatch) -> None
     functions = range(4, 4 + len(names))
     (profile,) = loaded(pprof(types=2, texts=names, function_names=functions, lines=[1] * len(names), stacks=stacks))
     assert len(call_tree(stacks_of(profile))) == 1 + len(names)
+
+
+def test_steps_of_sparse_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums over the stacks take as many steps as samples have values, as those of merged profiles are mostly 0."""
+    (profile,) = loaded(pprof(types=3, stacks=[b"\x01" * depth for depth in range(1, 11)]))
+    stacks = stacks_of(profile)
+    monkeypatch.setattr("symbolize.analysis.stacks.STEPS", (0, 1, STEPS[2]))
+    assert refused(lambda: function_totals(stacks))
+    sparse = np.where(np.arange(3) == np.arange(10).reshape(-1, 1) % 3, stacks.values, 0)
+    sparse[0] = stacks.values[0]
+    assert not refused(lambda: function_totals(replace(stacks, values=sparse)))
+
+
+def test_letters_are_those_written() -> None:
+    """What is counted of folded stacks is as much as their lines have."""
+    stacks = stacks_of(symbolize.load(FIXTURES / "profiles" / "go" / "census.pb.gz")).only_default()
+    written = b"".join(folded.pieces(stacks)).decode().splitlines()
+    assert folded.letters(call_tree(stacks)) == sum(len(line[: line.rindex(" ") + 1]) for line in written)
 
 
 def test_values_of_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
