@@ -33,7 +33,7 @@ IS_ELF = f"f.what = {store.ELF}"
 
 _indexes: "weakref.WeakSet[BinaryIndex]" = weakref.WeakSet()
 _inherited: list[sqlite3.Connection] = []
-_forking = threading.Lock()
+_forking = threading.RLock()
 """Held while the process forks, so that no index is made."""
 
 
