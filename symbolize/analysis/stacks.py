@@ -11,7 +11,7 @@ from symbolize.core.arrays import AT_ONCE, Float64, Int32, Int64, UInt8
 from symbolize.core.budget import Budget, Limit
 from symbolize.profile import NONE, Profile
 
-CELLS: Final = (1 << 20, 4, "has too many different calls to show: {spent:,} values or more", 1 << 25)
+CELLS: Final = (1 << 20, 32, "has too many different calls to show: {spent:,} values or more", 1 << 25)
 """The values of a table or call tree. A small input can have far more: every sample may call the same code, in which
 very many calls are inlined. A value takes some 60 bytes."""
 

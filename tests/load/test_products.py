@@ -160,14 +160,14 @@ def test_deep_inlining_passes() -> None:
 
 
 def test_stacks_that_share_nothing_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tree of many different stacks, with two values each, is shown."""
+    """The tree of many different stacks, with twenty values each, is shown."""
     monkeypatch.setattr("symbolize.analysis.stacks.CELLS", (0, *CELLS[1:]))
     count, depth = 300, 60
     names = [b"f%d" % each for each in range(count * depth)]
     rows = list(map(varint, range(1, 1 + len(names))))
     stacks = [b"".join(rows[first : first + depth]) for first in range(0, len(names), depth)]
     functions = range(4, 4 + len(names))
-    (profile,) = loaded(pprof(types=2, texts=names, function_names=functions, lines=[1] * len(names), stacks=stacks))
+    (profile,) = loaded(pprof(types=20, texts=names, function_names=functions, lines=[1] * len(names), stacks=stacks))
     assert len(call_tree(stacks_of(profile))) == 1 + len(names)
 
 
