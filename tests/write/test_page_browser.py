@@ -18,7 +18,7 @@ from tests.support.browser import Page, browser
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pictures import HOSTILE, large_picture, tree_of
 
-pytestmark = [pytest.mark.process, pytest.mark.needs("chromium")]
+pytestmark = [pytest.mark.process, pytest.mark.full, pytest.mark.needs("chromium")]
 
 WIDE, NARROW = (1280, 800), (390, 844)
 ROW = 20
@@ -101,7 +101,6 @@ def table(tab: Page) -> list[list[str]]:
     )
 
 
-@pytest.mark.full
 def test_first_look(tab: Page, tmp_path: Path) -> None:
     """Title, total, coverage, legend; opened as a file, without a request, an error or a warning."""
     show(tab, tmp_path, demo(title="cpu <b>profile</b>"))
@@ -111,7 +110,6 @@ def test_first_look(tab: Page, tmp_path: Path) -> None:
     assert crumbs(tab) == ["all"]
 
 
-@pytest.mark.full
 def test_zoom_and_back(tab: Page, tmp_path: Path) -> None:
     """A click zooms in; the path, Escape, - and the browser's own button lead back; the address keeps the zoom."""
     path = show(tab, tmp_path, demo())
@@ -361,7 +359,6 @@ def test_fits_the_window(tab: Page, tmp_path: Path, size: tuple[int, int], view:
 
 
 @pytest.mark.parametrize("size", [(844, 390), (640, 400), (320, 568)], ids="{0[0]}x{0[1]}".format)
-@pytest.mark.full
 def test_low_window(tab: Page, tmp_path: Path, size: tuple[int, int]) -> None:
     """Of a telephone on its side, or with large letters: the page scrolls down, and what scrolls in it stays high."""
     tab.resize(*size)
@@ -540,7 +537,6 @@ def test_totals_are_those_of_pprof(tab: Page, tmp_path: Path, make: Any) -> None
     }
 
 
-@pytest.mark.full
 def test_table_of_many_functions(tab: Page, tmp_path: Path) -> None:
     """More rows are added to those that are there."""
     show(tab, tmp_path, tree_of({"main": {f"f{i}": i + 1 for i in range(3000)}}), "#view=table")
@@ -585,8 +581,6 @@ def test_shares_are_of_the_whole_profile(tab: Page, tmp_path: Path) -> None:
     assert [row[:4] for row in table(tab)] == [["328 ms", "21.7 %", "476 ms", "31.5 %"]]
 
 
-@pytest.mark.full
-@pytest.mark.full
 def test_large_profile(tab: Page, tmp_path: Path) -> None:
     """100,000 stacks make a page of a few megabytes, in which one can zoom in and out."""
     path = show(tab, tmp_path, large_picture())
