@@ -27,7 +27,7 @@ from symbolize.write.outputs import OUTPUTS
 from tests.support.bombs import field, otlp_message, varint
 from tests.support.costs import cost_of, needs_peak
 from tests.support.fixture_files import FIXTURES
-from tests.support.needs import needs_compiled
+from tests.support.needs import find, needs_compiled
 from tests.support.products import A_BOMB, READING, WRITING, otlp_profiles, pprof
 from tests.support.simpleperf_writer import meta, report, sample
 
@@ -77,7 +77,9 @@ DOORS: dict[str, Callable[[Profile], object]] = {
     "merge": lambda profile: symbolize.merge([profile, profile]),
     "to_arrow": lambda profile: profile.to_arrow(),
 }
-"""All that is written, shown or made of a profile."""
+if not find("pyarrow"):
+    del DOORS["parquet"], DOORS["to_arrow"]
+"""All that is written, shown or made of a profile, with the packages that are installed."""
 
 
 def refused(action: Callable[[], object]) -> str:
