@@ -62,15 +62,15 @@ class OpenedFile(FileResponse):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def sent(request: Request, opened: Opened | None) -> Response:
-    """A file as debuginfod sends it."""
+def sent(request: Request, opened: Opened | None, is_private: bool = False) -> Response:
+    """A file as debuginfod sends it; no shared cache keeps a private one."""
     if opened is None:
         return PlainTextResponse("not found\n", 404)
     headers = {
         "X-DEBUGINFOD-SIZE": str(opened.size),
         "X-DEBUGINFOD-FILE": printable(opened.name).encode("ascii", "replace").decode()[:MAX_NAME],
         "ETag": f'"{opened.tag}"',
-        "Cache-Control": "public, max-age=86400",
+        "Cache-Control": f"{'private' if is_private else 'public'}, max-age=86400",
     }
     limit = request.headers.get("x-debuginfod-maxsize", "")
     problem: Response | None = None

@@ -131,7 +131,6 @@ class Server:
             *(self.forwarding, self.profile, self.uploading),
         )
         self._once = Once()
-        self._stopping = False
 
     def app(
         self,
@@ -211,7 +210,6 @@ class Server:
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(each) for each in (self._walk(), self._note_work())]
         yield
-        self._stopping = True
         for task in tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -226,9 +224,9 @@ class Server:
         """Walk the folders again from time to time, and forget what nobody came for."""
         while True:
             await asyncio.sleep(self.limits.walk_seconds)
-            if self.parts.deliveries is not None:
-                await to_thread.run_sync(self.parts.deliveries.forget_old)
             try:
+                if self.parts.deliveries is not None:
+                    await to_thread.run_sync(self.parts.deliveries.forget_old)
                 await to_thread.run_sync(self.parts.modules.walk_again, self.limits.walk_seconds / 2)
             except Exception:  # whatever it was, the next walk may end well
                 logging.getLogger("uvicorn.error").exception("walking the folders failed")
@@ -273,9 +271,10 @@ class Server:
 
     async def ready(self, request: Request) -> Response:
         """Whether the process takes requests; the folders were walked before the first one."""
+        # Without profiles: where one is worked on others may be refused, which is no reason to be asked for no names.
+        is_full = any(each.is_full for each in (self.quick, self.slow, self.files, self.bodies, self.outgoing))
         lanes = self.quick, self.slow, self.files, self.forwarding, self.profile
-        is_busy = any(lane.is_full or lane.is_stuck(self.limits.answer_seconds) for lane in lanes)
-        if is_busy or self.bodies.is_full or self.outgoing.is_full or self._stopping:
+        if is_full or any(lane.is_stuck(self.limits.answer_seconds) for lane in lanes):
             return PlainTextResponse("busy\n", 503, {"Retry-After": RETRY_AFTER})
         return PlainTextResponse("ok\n")
 
@@ -416,6 +415,7 @@ class Server:
         as_json = otlp.is_json(request.headers.get("content-type", ""))
         encoding = request.headers.get("content-encoding", "")
         self.profile.check()
+        self.forwarding.check()
         async with self.bodies.received(request, self.limits.body) as body:
             check_encoding(body, encoding)
             async with asyncio.timeout(self.limits.answer_seconds), while_connected(request):
@@ -487,7 +487,7 @@ class Server:
 
     def _sent(self, request: Request, kind: str, opened: Opened | None) -> Response:
         self.metrics.file(kind, "missing" if opened is None else "found")
-        return sent(request, opened)
+        return sent(request, opened, is_private=kind == "source")  # which only those who have the token may see
 
     def _sources(self) -> Sources:
         """The folders with sources as they are now."""

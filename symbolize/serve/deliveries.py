@@ -62,6 +62,7 @@ class Deliveries:
 
     def forget_old(self) -> None:
         """Forget the answers for which nobody came."""
+        os.makedirs(self._folder, exist_ok=True)  # who cleans temporary files removes it when it was empty for long
         with os.scandir(self._folder) as entries:
             for entry in entries:
                 with suppress(OSError):

@@ -105,8 +105,8 @@ class Gate:
 
     def _take_token(self, scope: Scope, headers: Headers) -> None:
         """Note whether a request may do what needs the token, and take it off its path."""
-        first, slash, rest = scope["path"].lstrip("/").partition("/")
-        is_in_path = bool(self._token and slash) and hmac.compare_digest(first.encode(errors="replace"), self._token)
+        first, _, rest = scope["path"].lstrip("/").partition("/")
+        is_in_path = bool(self._token) and hmac.compare_digest(first.encode(errors="replace"), self._token)
         if is_in_path:
             scope["path"] = "/" + rest
             scope["raw_path"] = scope["path"].encode(errors="replace")

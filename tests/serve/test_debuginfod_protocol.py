@@ -136,6 +136,12 @@ def test_sources_need_the_token(tmp_path: Path) -> None:
         assert server.ask("GET", f"/buildid/{ID}/executable").status == Status.OK
 
 
+def test_what_shared_caches_may_keep(server: HttpClient) -> None:
+    """They would hand it out without asking for the token: files, not sources."""
+    for path, kept in ((f"/buildid/{ID}/executable", "public"), (f"/buildid/{ID}/source{SOURCE}", "private")):
+        assert server.ask("GET", path).headers["cache-control"].startswith(kept)
+
+
 @pytest.mark.parametrize("is_known", [True, False])
 def test_files_that_are_cut(tmp_path: Path, is_known: bool) -> None:
     """Since the folders were walked or before: are not sent, and are no misses, which clients remember."""

@@ -319,6 +319,7 @@ def test_tokens_in_paths(tmp_path: Path) -> None:
         assert running.ask("POST", "/symbolicate/v5", body).status == Status.UNAUTHORIZED
         assert running.ask("POST", "/another-token/symbolicate/v5", body).status == Status.NOT_FOUND
         assert running.ask("POST", f"/{token}/symbolicate/v5", body, Host="symbols.example").status == Status.OK
+        assert running.ask("GET", f"/{token}").status == Status.OK
         preflight = running.ask("OPTIONS", f"/{token}/symbolicate/v5", Origin=PROFILER)
         assert preflight.status == Status.NO_CONTENT
         assert running.ask("POST", "/symbolicate/v5", body, Authorization=f"bearer {token}").status == Status.OK
@@ -328,7 +329,7 @@ def test_tokens_in_paths(tmp_path: Path) -> None:
     assert token not in text
     lines = [json.loads(line) for line in text.splitlines()]
     # A line is written when all was sent, by when the client may have asked again.
-    assert sorted(line["status"] for line in lines if line["path"] != "/healthz") == [200, 200, 200, 204, 401, 404, 404]
+    assert sorted(line["status"] for line in lines if line["path"] != "/healthz") == [200, 200, 200, 200, 204, 401, 404, 404]
     assert {*lines[0]} == {"time", "client", "forwarded", "method", "path", "status", "bytes", "seconds"}
 
 
@@ -349,6 +350,15 @@ def test_readiness(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.ask("GET", "/healthz").status == Status.OK
     answer = server.symbolicate(job(LEDGER, [1]))
     assert (answer.status, answer.headers["retry-after"]) == (Status.SERVICE_UNAVAILABLE, "2")
+
+
+@pytest.mark.parametrize(
+    ("busy", "status"), [("names", Status.SERVICE_UNAVAILABLE), ("profiles", Status.OK), ("forwarding", Status.OK)]
+)
+def test_readiness_by_kind(server: HttpClient, monkeypatch: pytest.MonkeyPatch, busy: str, status: int) -> None:
+    """A process that refuses profiles for a while, as one is worked on, still answers for names."""
+    monkeypatch.setattr(lanes.Lane, "is_full", property(lambda lane: lane.name == busy))
+    assert server.ask("GET", "/readyz").status == status
 
 
 @pytest.mark.parametrize(("busy", "status"), [("profiles", b" 503 "), ("names", b" 200 ")])

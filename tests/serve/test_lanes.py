@@ -13,6 +13,7 @@ package("prometheus_client")
 
 from starlette.exceptions import HTTPException
 
+from symbolize.serve import lanes
 from symbolize.serve.lanes import Lane
 from symbolize.serve.metrics import Metrics
 
@@ -37,13 +38,13 @@ def test_so_many_wait() -> None:
     assert asyncio.run(ask()) == (2, True)
 
 
-def test_nobody_begins_to_wait_too_long() -> None:
+def test_nobody_begins_to_wait_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what jobs took until then the next one would wait for longer than it may; the thread that is free takes it."""
+    monkeypatch.setattr(lanes, "LATEST", 1)
 
     async def ask() -> tuple[bool, bool]:
-        names, ends = Lane("names", 1, 2, Metrics(), 0.001), threading.Event()
-        for _ in range(16):
-            await names.run(lambda: time.sleep(0.003))
+        names, ends = Lane("names", 1, 2, Metrics(), 0.2), threading.Event()
+        await names.run(lambda: time.sleep(0.25))
         await asyncio.sleep(0)
         is_free = not names.is_full
         running = asyncio.create_task(names.run(ends.wait))
@@ -61,7 +62,7 @@ def test_nobody_waits_too_long() -> None:
     done: list[int] = []
 
     async def ask() -> HTTPException:
-        names, ends = Lane("names", 1, 2, Metrics(), 0.01), threading.Event()
+        names, ends = Lane("names", 1, 2, Metrics(), 0.2), threading.Event()
         running = asyncio.create_task(names.run(ends.wait))
         await asyncio.sleep(0)
         with pytest.raises(HTTPException) as refused:
@@ -105,12 +106,17 @@ def test_threads_that_are_stuck() -> None:
     """A lane is stuck when each of its threads has had a job for too long."""
 
     async def ask() -> list[bool]:
-        names, ends = Lane("names", 2, 2, Metrics()), threading.Event()
+        names, begun, ends = Lane("names", 2, 2, Metrics()), threading.Semaphore(0), threading.Event()
         found, running = [], []
+
+        def job() -> None:
+            begun.release()
+            ends.wait()
+
         for _ in range(2):
-            running.append(asyncio.create_task(names.run(ends.wait)))
-            await asyncio.sleep(0.02)
-            found.append(names.is_stuck(0.01))
+            running.append(asyncio.create_task(names.run(job)))
+            await asyncio.to_thread(begun.acquire)
+            found.append(names.is_stuck(0))
         found.append(names.is_stuck(60))
         ends.set()
         await asyncio.gather(*running)

@@ -315,6 +315,15 @@ def test_messages_that_were_not_taken(tmp_path: Path) -> None:
     assert len([*tmp_path.iterdir()]) == 1
 
 
+def test_folders_that_are_cleaned(tmp_path: Path) -> None:
+    """While no message came for days: the folder for answers is there again when the next one may come."""
+    forward = SimpleNamespace(post=lambda *_: Passed(200, b"", {}))
+    deliveries = Deliveries(forward, str(tmp_path / "delivered"), Metrics())  # type: ignore[arg-type]
+    (tmp_path / "delivered").rmdir()
+    deliveries.forget_old()
+    assert deliveries.hand_on("a", b"", "", "", threading.Event()).status == 200
+
+
 def test_what_is_no_request(both: tuple[HttpClient, Backend]) -> None:
     """Is refused with a google.rpc.Status, and not passed on."""
     server, backend = both
