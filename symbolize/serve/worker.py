@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -27,6 +28,8 @@ from symbolize.storage.shared_cache import open_tables
 from symbolize.symbols import TableCache
 
 VARIABLE: Final = "SYMBOLIZE_SERVE"
+MAX_FOLDER: Final = 72
+"""Bytes of the path of a folder two levels below which a socket may be, whose address has at most 107."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +109,13 @@ def log_of(settings: Settings) -> AccessLog | None:
 
 def app() -> ASGIApp:
     """The application of this worker. Raises UsageError for settings that cannot be."""
+    settings = Settings(**json.loads(os.environ[VARIABLE]))
     if multiprocessing.parent_process() is not None:
         be_killed_with_parent()
-    return application(Settings(**json.loads(os.environ[VARIABLE])))
+        if len(os.fsencode(settings.shared)) <= MAX_FOLDER:
+            # A worker ends by a signal, and leaves what multiprocessing has made: where its parent removes it.
+            tempfile.tempdir = os.environ["TMPDIR"] = settings.shared
+    return application(settings)
 
 
 def application(settings: Settings) -> ASGIApp:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from http import HTTPStatus as Status
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -283,14 +284,17 @@ def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.full
-def test_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str) -> None:
-    """SIGTERM leaves no folder, whichever process answers the requests."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with symbol_server(["--binaries", str(BINARIES / "gcc-pie"), "--workers", workers, "--no-cache"]) as server:
-        assert [path.name.startswith("symbolize-serve-") for path in tmp_path.iterdir()] == [True]
-        server.process.terminate()
-        assert server.process.wait(30) == 0
-    assert [*tmp_path.iterdir()] == []
+def test_the_end(monkeypatch: pytest.MonkeyPatch, workers: str) -> None:
+    """SIGTERM leaves no folder, whichever process answers the requests, and whatever it has started."""
+    options = ["--binaries", str(BINARIES / "gcc-pie"), "--workers", workers, "--no-cache"]
+    with TemporaryDirectory() as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        with symbol_server(options) as server:
+            assert [name.startswith("symbolize-serve-") for name in os.listdir(folder)] == [True]
+            assert server.ask("POST", "/symbolize", PROFILE.read_bytes()).status == Status.OK
+            server.process.terminate()
+            assert server.process.wait(30) == 0
+        assert os.listdir(folder) == []
 
 
 def test_workers_end_with_who_started_them(tmp_path: Path) -> None:
