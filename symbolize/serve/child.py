@@ -20,15 +20,22 @@ LOOKS: Final = 0.2
 """Seconds between two looks at whether a job is still wanted, and its process alive."""
 LINGER: Final = 1.0
 """Seconds that a job gets to end when nobody waits for it: a new process has to open its binaries again."""
+MAX_LINGER: Final = 128
+"""Times as long as it gets at most, after jobs that were killed; about as long as one that is waited for."""
 
 
 class Child:
     """A process that does jobs one at a time, for one thread, each with at most `memory` bytes of its own. The first
-    job starts it, and what it opens stays open."""
+    job starts it, and what it opens stays open.
+
+    A job that is killed gives the next one twice as long, until one that nobody waited for has ended: a client that
+    asks again would otherwise have the same download begun each time, and never done.
+    """
 
     def __init__(self, memory: int) -> None:
         self._limits = Limits(private_bytes=memory)
         self._lane: Lane | None = None
+        self._longer = 1
         self._closing = Event()
         self._running = Lock()
 
@@ -65,10 +72,13 @@ class Child:
             wait([future], timeout=LOOKS)
             now = time.monotonic()
             if is_left.is_set():
-                until = min(until, now + LINGER)
+                until = min(until, now + self._longer * LINGER)
             if now >= until or self._closing.is_set():
+                self._longer = min(2 * self._longer, MAX_LINGER)
                 self._end()
                 raise TimeoutError("nobody waits for it any more")
+        if is_left.is_set():
+            self._longer = 1
         _, outcome = lane.end(self._limits)
         if not lane.is_good:
             self._end()

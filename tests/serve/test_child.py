@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from threading import Event, Timer
 
 import pytest
@@ -56,6 +57,19 @@ def test_nobody_waits(process: Child, monkeypatch: pytest.MonkeyPatch) -> None:
         process.run(batch_tasks.sleep, 60.0, left)
     assert process.run(batch_tasks.double, 2, Event()) == 4
     assert time.monotonic() - began < 30
+
+
+def test_asking_again(process: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work that takes longer than its client waits is done at last, if the client comes again."""
+    monkeypatch.setattr(child, "LINGER", 0.05)
+    done: list[int] = []
+    for _ in range(10):
+        left = Event()
+        Timer(0.01, left.set).start()
+        with suppress(TimeoutError):
+            done.append(process.run(batch_tasks.process_after, 0.7, left))
+            break
+    assert len(done) == 1
 
 
 def test_errors(process: Child) -> None:

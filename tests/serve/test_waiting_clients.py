@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpClient]:
     """A server, on a socket as uvicorn makes it for several workers; profiles come back from it as they were."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(app, "symbolized", as_told)
-        patch.setattr(child, "LINGER", 0.05)
+        patch.setattr(child, "LINGER", 0.01)
         patch.setattr(child, "LOOKS", 0.05)
         patch.setattr(worker, "Limits", partial(worker.Limits, answer_seconds=1.0))
         with serving(settings(tmp_path_factory.mktemp("serve"), BINARIES, wait_seconds=0.3)) as running:
@@ -117,7 +117,7 @@ def test_readiness(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
         while server.ask("GET", "/readyz").status == Status.OK and time.monotonic() < until:
             time.sleep(0.02)
         assert time.monotonic() < until
-    monkeypatch.setattr(child, "LINGER", 0.05)
+    monkeypatch.setattr(child, "LINGER", 0.01)
 
 
 def test_large_profiles(server: HttpClient) -> None:
