@@ -11,7 +11,7 @@ from tools.fuzz.targets import TARGETS
 
 COUNTS = {"files": 200, "names": 20, "tables": 300, "profiles": 100, "merged": 100, "otlp": 300, "index": 60}
 COUNTS |= {"manifest": 60, "texts": 300, "commands": 60, "served": 20, "stacks": 3000}
-COUNTS |= dict.fromkeys(LOADERS, 3000)
+COUNTS |= dict.fromkeys(LOADERS, 2000)
 """Inputs of each target."""
 INTERPRETED = 5
 """Inputs of a part where nothing is compiled."""
