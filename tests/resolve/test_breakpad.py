@@ -138,6 +138,14 @@ def test_other_build(tmp_path: Path, symbols: bytes) -> None:
     assert report.mappings[0].misses[0][0] == Reason.AMBIGUOUS
 
 
+def test_copies_of_one_symbol_file(tmp_path: Path, symbols: bytes) -> None:
+    """Symbol files of the same build are one, with a build id and without."""
+    for name in ("a.sym", "b.sym"):
+        (tmp_path / name).write_bytes(symbols)
+    for build_id in (PIE_ID, ""):
+        assert run([WHOLE._replace(build_id=build_id)], [Place(BASE + MAIN, 1)], tmp_path)[0] == ["main"]
+
+
 def test_what_is_no_symbol_file(tmp_path: Path) -> None:
     """Other files with such names are passed over."""
     (tmp_path / "x.sym").write_text("hello")
