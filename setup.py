@@ -28,6 +28,11 @@ def extension(name: str, sources: list[str]) -> Extension:
 class BuildCore(build_ext):
     """Compiles all modules or none: they share C types, so a compiled one cannot use an interpreted one."""
 
+    def finalize_options(self) -> None:
+        """Compile with all processors. Options of `setup` would be lost where setuptools makes an editable wheel."""
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
     def run(self) -> None:
         """Compile; without a working compiler go on with the interpreted modules."""
         try:
@@ -71,5 +76,4 @@ setup(
         nthreads=os.cpu_count() or 1,
         shared_utility_qualified_name=SHARED,
     ),
-    options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )
