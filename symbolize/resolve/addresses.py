@@ -53,7 +53,7 @@ def map_addresses(
         # The addresses of a mapping of everything are vaddrs (pprof's base 0).
         return address, np.ones(len(address), np.bool_)
     if loaded is None:
-        segments, offset = load_segments(debug, start, limit, file_offset, verified=verified), file_offset
+        segments, offset = load_segments(debug, start, limit, file_offset), file_offset
         if segments is None and not relocatable:
             segments = list(debug)
     else:
@@ -136,15 +136,14 @@ def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset
     return 0 if verified or limit - start >= end else None
 
 
-def load_segments(
-    segments: Sequence[Segment], start: int, limit: int, file_offset: int, *, verified: bool
-) -> list[Segment] | None:
+def load_segments(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> list[Segment] | None:
     """The segments of a debug file as its binary has them, as far as this mapping shows; None if it does not.
 
     objcopy keeps vaddrs and memory sizes in a debug file and loses file offsets and sizes (R103, code of debug files).
-    A mapping that is as long as exactly one executable segment, rounded to pages, is that segment. Any other is
+    A mapping that is as long as exactly one executable segment, rounded to pages, is that segment. A shorter one is
     placed only if the segment begins on a page, as it does where file offsets run like vaddrs from the first segment
-    on; it lies in the segment, or, if the build id agreed (`verified`), has a part in it.
+    on, and it lies in the segment. A build id does not say where: linkers may leave more room in memory than in the
+    file, and what only overlaps the segment could be other code.
     """
     code = [segment for segment in segments if segment.executable and segment.memory_size]
     first_vaddr = min((segment.vaddr for segment in segments), default=0)
@@ -152,13 +151,12 @@ def load_segments(
     if len(whole) == 1:
         offset = file_offset + whole[0].vaddr % PAGE
         return [restored(whole[0], offset)] if offset <= TOP else None
-    placed = [restored(each, each.vaddr - page_floor(first_vaddr)) for each in code if each.vaddr % PAGE == 0]
-    end = file_offset + limit - start
-    if not verified:
-        placed = [each for each in placed if each.file_offset <= file_offset and end <= page_ceil(end_of(each))]
-    elif true_offset(placed, start, limit, file_offset, verified=False) != file_offset:
-        return None
-    return [each for each in placed if each.file_offset < end and file_offset < end_of(each)] or None
+    for segment in code:
+        offset = segment.vaddr - page_floor(first_vaddr)
+        end = page_ceil(offset + segment.memory_size)
+        if segment.vaddr % PAGE == 0 and offset <= file_offset and file_offset + limit - start <= end:
+            return [restored(segment, offset)]
+    return None
 
 
 def end_of(segment: Segment) -> int:
