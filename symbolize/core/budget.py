@@ -43,7 +43,7 @@ class Budget:
             raise InputError(self.source, self._problem.format(spent=self._spent, times=times))
 
     def spend_by_reference(self, sizes: Int64, rows: Int32) -> None:
-        """Count the sizes of some rows, one after another if they may be too many."""
+        """Count the sizes of some rows where they may be too many; what surely fits costs no sum, and is not spent."""
         if int(sizes.max(initial=0)) * len(rows) > self.limit - self._spent:
             for first in range(0, len(rows), AT_ONCE):
                 self.spend(int(sizes[rows[first : first + AT_ONCE]].sum()))

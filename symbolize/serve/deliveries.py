@@ -30,8 +30,8 @@ class Deliveries:
         os.makedirs(folder, exist_ok=True)
 
     def hand_on(self, request: str, body: bytes, encoding: str, authorization: str, is_left: Event) -> Passed:
-        """Send what came of a request with some hash, unless it was taken already; the answer. Raises SymbolizeError if
-        there is none, TimeoutError if nobody waits for it any more."""
+        """The answer to the symbolized message of a request, whose hash `request` is; it is sent unless it was taken
+        already. Raises SymbolizeError if there is none, TimeoutError if nobody waits for it any more."""
         path = self._path(request, authorization)
         with file_lock(path + ".lock", PATIENCE) as is_mine:
             if not is_mine:

@@ -70,7 +70,7 @@ class Symbolized(NamedTuple):
 
 
 def symbolized(job: Job) -> Symbolized | Exception:
-    """What comes of a job in this process, or an error that the client is told."""
+    """The result of a job in this process, or the error for its client."""
     began = time.monotonic()
     try:
         profiles = profiles_of(job.origin)
