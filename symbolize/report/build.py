@@ -175,7 +175,7 @@ def mapping_rows(
                 names[mapping],
                 build_ids[mapping],
                 list(outcome.files),
-                outcome.verified,
+                outcome.verdict,
                 len(here),
                 int(named[here].sum()),
                 float(by_location[here].sum()) or NOTHING,
@@ -187,7 +187,7 @@ def mapping_rows(
                 list(outcome.wanted),
                 outcome.wanted_id,
                 outcome.state,
-                outcome.weakness,
+                outcome.evidence,
                 len(inexact),
                 float(by_location[inexact].sum()) or NOTHING,
                 outcome.failures,
@@ -200,7 +200,6 @@ def mapping_rows(
                 float(by_location[bare].sum()) or NOTHING,
                 float(leaves[bare].sum()) or NOTHING,
                 outcome.stack_check,
-                outcome.callers,
             )
         )
     return rows

@@ -8,7 +8,8 @@ from symbolize.analysis import FunctionRow
 from symbolize.core.arrays import Int64
 from symbolize.core.failures import Failure
 from symbolize.core.reasons import Reason
-from symbolize.core.stack_check import CallerAgreement, StackCheck
+from symbolize.core.stack_check import StackCheck
+from symbolize.core.verdict import Verdict
 
 
 class MappingOutcome(Protocol):
@@ -16,9 +17,9 @@ class MappingOutcome(Protocol):
 
     `tried` are paths and servers with their outcome; `detail` says why no file was used. `wanted` are the files of the
     binary with the build id `wanted_id` that are missing: "executable", "debuginfo". `state` of a plan says whether the
-    symbol table is there. `failures` are servers and files that may have missing names and failed. `weakness` is why
-    the check of files by call sites says little, `callers` how the callers agree with files that are not verified, if
-    that was asked, and `stack_check` how well stacks agree with the call sites of files.
+    symbol table is there. `failures` are servers and files that may have missing names and failed. `verdict` says
+    whether the files are of the build that ran, `evidence` in words what that is known by, and `stack_check` how well
+    stacks agree with the call sites of files.
     """
 
     @property
@@ -26,9 +27,9 @@ class MappingOutcome(Protocol):
     @property
     def files(self) -> Sequence[str]: ...
     @property
-    def verified(self) -> bool: ...
+    def verdict(self) -> Verdict: ...
     @property
-    def weakness(self) -> str: ...
+    def evidence(self) -> str: ...
     @property
     def detail(self) -> str: ...
     @property
@@ -45,8 +46,6 @@ class MappingOutcome(Protocol):
     def failures(self) -> Sequence[Failure]: ...
     @property
     def stack_check(self) -> StackCheck | None: ...
-    @property
-    def callers(self) -> CallerAgreement | None: ...
 
 
 @dataclass(eq=False, slots=True)
@@ -68,7 +67,7 @@ class MappingRow:
     name: str
     build_id: str
     files: list[str]
-    verified: bool
+    verdict: Verdict
     locations: int
     symbolized_locations: int
     value: float
@@ -80,7 +79,7 @@ class MappingRow:
     wanted: list[str]
     wanted_id: str
     state: str
-    weakness: str = ""
+    evidence: str = ""
     approximate_lines: int = 0
     approximate_value: float = 0.0
     failures: Sequence[Failure] = ()
@@ -93,7 +92,11 @@ class MappingRow:
     without_lines_value: float = 0.0
     without_lines_flat: float = 0.0
     stack_check: StackCheck | None = None
-    callers: CallerAgreement | None = None
+
+    @property
+    def verified(self) -> bool:
+        """Whether the files are proved to be of the build that ran."""
+        return self.verdict is Verdict.PROVED
 
     @property
     def weight(self) -> tuple[float, float, float]:

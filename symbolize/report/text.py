@@ -166,6 +166,5 @@ def how_sure(row: MappingRow) -> str:
     """The mark of files that may not be those that ran."""
     if row.verified:
         return ""
-    callers = row.callers.text if row.callers is not None else ""
-    why = [each for each in ("" if row.build_id else "no build id", row.weakness, callers) if each]
-    return f" (unverified: {', '.join(why)})" if why else " (unverified)"
+    why = [each for each in ("" if row.build_id else "no build id", row.evidence) if each]
+    return f" ({row.verdict.text}: {', '.join(why)})" if why else f" ({row.verdict.text})"

@@ -118,16 +118,17 @@ def map_addresses_of(record: MappingRecord, resolution: Resolution) -> tuple[Map
 
 def map_locations(record: MappingRecord, resolution: Resolution) -> Resolution:
     """The resolution with the vaddrs of the locations that lie in its binary; without it if the binary does not fit."""
-    binary, weakness, callers = resolution.binary, "", resolution.callers
+    binary, evidence, callers = resolution.binary, resolution.evidence, None
     mapped, problem = map_addresses_of(record, resolution)
     if mapped is not None and resolution.verified and isinstance(binary, Binary):
         problem = lost_offset(record, binary, mapped)
     if mapped is not None and not resolution.verified and isinstance(binary, Binary):
         calls = calls_of(binary, mapped, record.is_call)
-        problem, weakness = call_site_mismatch(calls), weakness_of(binary, calls, record.is_call)
-        if weakness and not problem:
-            callers = callers or callers_of(record, binary, mapped)
-            problem, weakness = caller_mismatch(callers), "" if is_confirmation(callers) else weakness
+        problem, evidence = call_site_mismatch(calls), weakness_of(binary, calls, record.is_call)
+        if evidence and not problem:
+            callers = callers_of(record, binary, mapped)
+            problem, evidence = caller_mismatch(callers), "" if is_confirmation(callers) else evidence
+            evidence = callers.text if callers is not None else evidence
     if mapped is None or problem:
         detail = ", ".join(resolution.files) + (f" is {problem}" if problem else f" {misfit(record)}")
         return resolution.refused(Reason.MISFIT, detail=detail, files=())
@@ -137,4 +138,4 @@ def map_locations(record: MappingRecord, resolution: Resolution) -> Resolution:
         vaddrs = without_tag(binary.images[0], vaddrs + np.uint64(binary.shift))
     if names is not None:
         names = ExistingNames(names.names, names.of_location[inside])
-    return replace(resolution, rows=record.rows[inside], vaddrs=vaddrs, names=names, weakness=weakness, callers=callers)
+    return replace(resolution, rows=record.rows[inside], vaddrs=vaddrs, names=names, evidence=evidence)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Self
 from symbolize.binaries.recorded_names import is_no_file
 from symbolize.core.arrays import TOP
 from symbolize.core.reasons import Reason
+from symbolize.core.verdict import Verdict
 from symbolize.elf import Segment
 from symbolize.profile import AddressKind
 from symbolize.resolve.address_maps import calls_of, weakness_of
@@ -107,9 +108,12 @@ class HugePages:
             text = f"text of {neighbour.filename or neighbour.build_id} on huge pages"
             calls = verdict.calls
             if not verdict.problem and calls is not None and calls.is_confirmation:
-                tried.append((text, f"found, unverified: {calls.text}"))
+                tried.append((text, f"found, supported: {calls.text}"))
                 address_map = in_file_map(answer.binary, verdict.base)
-                confirmed.append((calls.inside, replace(answer, address_map=address_map, verified=False, build_id="")))
+                settled = replace(
+                    answer, address_map=address_map, verdict=Verdict.SUPPORTED, evidence=calls.text, build_id=""
+                )
+                confirmed.append((calls.inside, settled))
                 continue
             why = verdict.problem or weakness_of(answer.binary, calls, record.is_call)
             tried.append((text, f"refused: {why}"))

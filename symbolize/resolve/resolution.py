@@ -12,7 +12,8 @@ from symbolize.core.errors import ReadFailure
 from symbolize.core.failures import Failure, reason_of
 from symbolize.core.mapped import CHANGED, ChangedFile
 from symbolize.core.reasons import Reason
-from symbolize.core.stack_check import CallerAgreement, StackCheck
+from symbolize.core.stack_check import StackCheck
+from symbolize.core.verdict import Verdict
 from symbolize.profile import NONE, Profile
 from symbolize.resolve.addresses import MappedAddresses
 from symbolize.resolve.mapping_record import NO_ROWS
@@ -34,10 +35,9 @@ class Resolution:
     """What a mapping of the profile is resolved to, or what is in none (NONE).
 
     `binary` answers for it, if there is one, and consists of `files`; `address_map` leads to its vaddrs (None: its
-    segments do). `verified` means that a build id, or names that came with the profile, prove it; `weakness` says why
-    the check of call sites of one that is not says little. If there is none, `reason` and `detail` explain why. `tried`
-    are files and servers with their outcomes. `wanted` lists what is still missing of the binary with the build id
-    `wanted_id`: "executable", "debuginfo".
+    segments do). `verdict` says whether it is the build that ran, `evidence` in words what that is known by. If there
+    is no binary, `reason` and `detail` explain why. `tried` are files and servers with their outcomes. `wanted` lists
+    what is still missing of the binary with the build id `wanted_id`: "executable", "debuginfo".
 
     `locations` are all rows of the mapping; `rows` those that are code of the binary, `vaddrs` theirs, and `names` the
     functions they came with, if these are to be compared with what is found. Of addresses in a file `load_bias` is what
@@ -46,15 +46,14 @@ class Resolution:
     `failures` are servers that may have what is missing and failed, and files that could not be read to the end.
     `suspect` failed first and then did not: it is to blame for what is missed all the same (R285, names missed by
     failures). `state` says of a binary that was not asked whether its symbol table is cached,
-    `stack_check` how well its callers agree with its call sites. `callers` is the same as evidence for a binary that is
-    not verified, if it was asked for.
+    `stack_check` how well its callers agree with its call sites.
     """
 
     binary: Binary | SymbolListBinary | None = None
     address_map: AddressMap | None = None
     files: Sequence[str] = ()
-    verified: bool = False
-    weakness: str = ""
+    verdict: Verdict = Verdict.UNVERIFIED
+    evidence: str = ""
     reason: Reason = Reason.SYMBOLIZED
     detail: str = ""
     tried: Sequence[tuple[str, str]] = ()
@@ -72,7 +71,11 @@ class Resolution:
     suspect: Failure | None = None
     state: str = ""
     stack_check: StackCheck | None = None
-    callers: CallerAgreement | None = None
+
+    @property
+    def verified(self) -> bool:
+        """Whether the binary is proved to be the build that ran."""
+        return self.verdict is Verdict.PROVED
 
     @property
     def is_whole(self) -> bool:

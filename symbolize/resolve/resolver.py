@@ -24,6 +24,7 @@ from symbolize.core.errors import ReadFailure
 from symbolize.core.failures import Failure, reason_of
 from symbolize.core.mapped import ChangedFile
 from symbolize.core.reasons import Reason
+from symbolize.core.verdict import Verdict
 from symbolize.profile import NONE, AddressKind, Profile, assign_mappings
 from symbolize.profile.assignment import covers_everything
 from symbolize.resolve.address_maps import judge, judge_callers, map_locations
@@ -240,7 +241,7 @@ class MappingResolver:
             return Resolution(reason=Reason.NO_MAPPING)
         match = find_recorded(self._index, record.build_id, record.filename)
         found = Resolution(
-            verified=match.verified,
+            verdict=Verdict.by_identity(match.verified),
             reason=match.reason,
             detail=match.detail,
             tried=match.tried,
@@ -259,7 +260,7 @@ class MappingResolver:
             selection = select_build(candidates, *checks)
         found = replace(found, tried=(*found.tried, *selection.tried))
         if selection.candidate is None:
-            return replace(found, reason=selection.reason, detail=selection.detail, verified=False)
+            return replace(found, reason=selection.reason, detail=selection.detail, verdict=Verdict.UNVERIFIED)
         is_proven = match.verified and module_prefix(record.build_id)
         found = replace(found, build_id=match.build_id if is_proven else "")
         return self._answered(found, selection, unreadable, is_fetched=bool(match.candidates))
@@ -310,7 +311,9 @@ class MappingResolver:
         verdict = selection.verdict
         assert verdict.base is not None
         verified = verdict.agreement.is_proof
-        result = self._answered(Resolution(tried=tried, verified=verified), selection, unreadable, is_fetched=verified)
+        result = self._answered(
+            Resolution(tried=tried, verdict=Verdict.by_identity(verified)), selection, unreadable, is_fetched=verified
+        )
         assert isinstance(result.binary, Binary)
         return replace(
             result,
@@ -350,7 +353,6 @@ class MappingResolver:
         return replace(
             result,
             binary=binary,
-            callers=selection.verdict.callers,
             files=[image.path for image in binary.files],
             reason=Reason.SYMBOLIZED,
             detail="",

@@ -20,6 +20,7 @@ from symbolize.binaries import (
 )
 from symbolize.core.arrays import TOP, UInt64, distinct
 from symbolize.core.reasons import Reason
+from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage, inside_calls, read_symbols
 from symbolize.resolve.addresses import MIN_CALL_SITES, MappedAddresses, Shift, in_code, kernel_shifts
 from symbolize.resolve.mapping_record import MappingRecord
@@ -128,7 +129,7 @@ class Kernels:
             binary,
             image_map(binary.loaded, shift._replace(distance=shift.distance + binary.shift & TOP)),
             files,
-            verified=found.verified or shift == named,
+            verdict=Verdict.by_identity(found.verified or shift == named),
             tried=[*found.tried, (files[0], f"moved by {signed(shift.distance):#x}: {shift.evidence}")],
             problems=unreadable,
         )

@@ -19,6 +19,7 @@ from symbolize.core.arrays import UInt64
 from symbolize.core.errors import InputError
 from symbolize.core.files import os_error_text
 from symbolize.core.mapped import ChangedFile
+from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage, Segment
 from symbolize.resolve.addresses import MappedAddresses, map_addresses, page_ceil, page_floor
 from symbolize.resolve.mapping_record import MappingRecord
@@ -94,7 +95,7 @@ class Members:
         how = f"build id {build_id}" if build_id else f"name {name}"
         tried = [(how, "found " + ", ".join(files) + ("" if verified else ", unverified"))]
         problems = [misfit(images[0], build[0]) for build in builds if build[0] not in images]
-        return Resolution(binary, address_map, files, verified, tried=tried, problems=problems)
+        return Resolution(binary, address_map, files, Verdict.by_identity(verified), tried=tried, problems=problems)
 
     @property
     def count(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from symbolize.binaries import BinaryIndex, BinaryMatch, SpecialFiles, decompress, same_build_id
 from symbolize.core.arrays import UInt64
 from symbolize.core.errors import InputError
+from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
 from symbolize.resolve.addresses import MappedAddresses, map_module_addresses
 from symbolize.resolve.mapping_record import MappingRecord
@@ -105,4 +106,4 @@ def answer(binary: Binary, mapping: MappingRecord, *, verified: bool) -> Resolut
 
     how = f"build id {mapping.build_id}" if verified else "release and name"
     tried = [(how, f"found {image.path}" + ("" if verified else ", unverified"))]
-    return Resolution(binary, address_map, [image.path], verified, tried=tried)
+    return Resolution(binary, address_map, [image.path], Verdict.by_identity(verified), tried=tried)

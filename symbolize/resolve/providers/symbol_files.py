@@ -9,6 +9,7 @@ from symbolize.binaries import SpecialFile, SpecialFiles, is_build_id, module_pr
 from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.files import file_size
 from symbolize.core.reasons import Reason
+from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
 from symbolize.resolve.addresses import MappedAddresses, map_addresses, page_ceil, page_floor
 from symbolize.resolve.mapping_record import MappingRecord
@@ -83,7 +84,7 @@ class SymbolFiles:
             return addresses - np.uint64(base) + np.uint64(origin), inside & (addresses >= np.uint64(base))
 
         paths = [found.path, *(image.path for image in images)]
-        return Resolution(found.binary, address_map, paths, verified, tried=tried)
+        return Resolution(found.binary, address_map, paths, Verdict.by_identity(verified), tried=tried)
 
     def _breakpad_of(self, build_id: str, name: str) -> Found | Resolution | None:
         """The symbol file of Breakpad, or why none of them is used."""

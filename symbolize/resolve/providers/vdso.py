@@ -5,6 +5,7 @@ import re
 from symbolize.binaries import Attempt, BinaryIndex, BinaryMatch, ranked
 from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.reasons import Reason
+from symbolize.core.verdict import Verdict
 from symbolize.resolve.addresses import MappedAddresses, to_vaddrs
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.opened import OpenBinaries
@@ -52,4 +53,6 @@ def find_vdso(index: BinaryIndex, opened: OpenBinaries, mapping: MappingRecord) 
         return to_vaddrs(addresses, mapping.start, limit, 0, segments, relocatable=True) if segments else None
 
     files = [image.path for image in binary.files]
-    return Resolution(binary, address_map, files, found.verified, tried=found.tried, problems=unreadable)
+    return Resolution(
+        binary, address_map, files, Verdict.by_identity(found.verified), tried=found.tried, problems=unreadable
+    )
