@@ -9,12 +9,15 @@ from symbolize.profile.merge import Merger, merged
 from symbolize.profile.model import (
     AddressKind,
     Functions,
+    IdOrigin,
     Labels,
+    LeafKind,
     Lines,
     Locations,
     Mappings,
     Profile,
     Samples,
+    StackSource,
     ValueType,
 )
 from symbolize.profile.sample_types import choose_sample_type
@@ -26,7 +29,9 @@ __all__ = [
     "AddressKind",
     "Frame",
     "Functions",
+    "IdOrigin",
     "Labels",
+    "LeafKind",
     "Lines",
     "Locations",
     "Mappings",
@@ -34,6 +39,7 @@ __all__ = [
     "Profile",
     "Samples",
     "StackDumps",
+    "StackSource",
     "Strings",
     "ValueType",
     "assign_mappings",

@@ -28,6 +28,7 @@ from symbolize.profile.compact import compact
 from symbolize.profile.model import (
     AddressKind,
     Functions,
+    IdOrigin,
     Labels,
     Lines,
     Locations,
@@ -35,6 +36,7 @@ from symbolize.profile.model import (
     Profile,
     RawFields,
     Samples,
+    StackSource,
     ValueType,
 )
 from symbolize.profile.obfuscation import Obfuscation
@@ -44,6 +46,7 @@ from symbolize.profile.sample_types import (
     aligned,
     check_alike,
     factors,
+    joined_leaf_kinds,
     kind_of,
     kinds_of,
     values_of,
@@ -127,7 +130,10 @@ def unified(profile: Profile) -> Profile:
     address = moved_addresses(profile, target)
     mapping = np.append(target, np.int32(NONE))[locations.mapping]
     mappings = with_facts_of_equals(profile.mappings, target)
-    profile = replace(profile, mappings=mappings, locations=replace(locations, address=address, mapping=mapping))
+    locations, origins = replace(locations, address=address, mapping=mapping), profile.id_origins
+    if len(origins):
+        origins = weakest_origins(origins, target)
+    profile = replace(profile, mappings=mappings, locations=locations, id_origins=origins)
     numbers = number_locations(profile)
     first = np.flatnonzero(first_of_numbers(numbers)).astype(np.int32)
     samples = replace(profile.samples, locations=taken(first[numbers], profile.samples.locations))
@@ -235,6 +241,15 @@ def with_facts_of_equals(mappings: Mappings, target: Int32) -> Mappings:
     return result
 
 
+def weakest_origins(origins: UInt8, target: Int32) -> UInt8:
+    """For each mapping where its build id was recorded, the least of what all say whose `target` it is."""
+    doubts = np.array([1, 0, 2], np.uint8)  # of unknown, recorded, read later; and the other way round
+    found = doubts[origins]
+    np.maximum.at(found, target, found.copy())
+    weakest: UInt8 = doubts[found]
+    return weakest
+
+
 def is_shared_file(name: bytes) -> bool:
     """Whether a recorded name is that of a file, which is the same wherever it is mapped."""
     return name.startswith(b"/") and NO_FILE.fullmatch(name) is None
@@ -259,6 +274,7 @@ def only_used_mappings(profile: Profile) -> Profile:
         mappings=profile.mappings.take(kept),
         locations=replace(profile.locations, mapping=rows[mapping]),
         address_kinds=profile.address_kinds[kept] if len(profile.address_kinds) else profile.address_kinds,
+        id_origins=profile.id_origins[kept] if len(profile.id_origins) else profile.id_origins,
         modules=[profile.modules[row] for row in np.flatnonzero(kept).tolist()] if profile.modules else [],
         obfuscation=obfuscation,
         unknown=unknown,
@@ -290,6 +306,8 @@ def joined(first: Profile, second: Profile) -> Profile:
         functions=Functions.joined((first.functions, second.functions)),
         warnings=warnings,
         unknown=joined_fields(first, second),
+        leaf_kinds=joined_leaf_kinds(first, second, alignment),
+        stack_source=first.stack_source if first.stack_source == second.stack_source else StackSource.UNKNOWN,
         inputs=tuple(dict.fromkeys((*inputs_of(first), *inputs_of(second)))),
         **joined_origins(first, second),
     )
@@ -313,7 +331,7 @@ def apart(profile: Profile, other: Profile) -> Profile:
     stand_in.limit = np.array([TOP], np.uint64)
     mapping = locations.mapping.copy()
     mapping[rows] = len(mappings)
-    kinds, obfuscation = profile.address_kinds, profile.obfuscation
+    kinds, origins, obfuscation = profile.address_kinds, profile.id_origins, profile.obfuscation
     if obfuscation is not None:
         obfuscation = replace(obfuscation, applies=[*obfuscation.applies, obfuscation.applies[-1]])
     return replace(
@@ -321,6 +339,7 @@ def apart(profile: Profile, other: Profile) -> Profile:
         mappings=Mappings.joined((mappings, stand_in)),
         locations=replace(locations, mapping=mapping),
         address_kinds=np.append(kinds, np.uint8(AddressKind.PROCESS)) if len(kinds) else kinds,
+        id_origins=np.append(origins, np.uint8(IdOrigin.UNKNOWN)) if len(origins) else origins,
         modules=[*profile.modules, (b"", b"")] if profile.modules else [],
         obfuscation=obfuscation,
     )
@@ -412,24 +431,26 @@ def joined_fields(first: Profile, second: Profile) -> dict[str, RawFields]:
 
 
 def joined_origins(first: Profile, second: Profile) -> dict[str, Any]:
-    """What is known of the mappings of both that is not written: kinds of addresses, modules, obfuscated names."""
+    """What is known of the mappings of both beside their columns: kinds of addresses, origins of build ids, modules,
+    obfuscated names."""
     both = first, second
-    kinds = np.zeros(0, np.uint8)
-    if any(len(each.address_kinds) for each in both):
-        kinds = np.concatenate([kinds_of_addresses(each) for each in both])
     has_modules = all(len(each.modules) == len(each.mappings) for each in both)
     return {
-        "address_kinds": kinds,
+        "address_kinds": joined_column("address_kinds", both),
+        "id_origins": joined_column("id_origins", both),
         "modules": [*first.modules, *second.modules] if has_modules else [],
         "obfuscation": joined_obfuscation(first, second),
     }
 
 
-def kinds_of_addresses(profile: Profile) -> UInt8:
-    """What the addresses in each mapping are."""
-    if len(profile.address_kinds):
-        return profile.address_kinds
-    return np.full(len(profile.mappings), AddressKind.PROCESS, np.uint8)
+def joined_column(name: str, profiles: tuple[Profile, Profile]) -> UInt8:
+    """A number for each mapping of both; a profile may have none, which are zeros."""
+    columns = [getattr(each, name) for each in profiles]
+    if not any(map(len, columns)):
+        return np.zeros(0, np.uint8)
+    counts = [len(each.mappings) for each in profiles]
+    full = [each if len(each) else np.zeros(n, np.uint8) for each, n in zip(columns, counts, strict=True)]
+    return np.concatenate(full)
 
 
 def joined_obfuscation(first: Profile, second: Profile) -> Obfuscation | None:

@@ -39,6 +39,39 @@ class AddressKind(IntEnum):
     """Code without a binary: runtime addresses of compiled code, positions in bytecode."""
 
 
+class IdOrigin(IntEnum):
+    """Where the build id of a mapping was recorded, which is what it proves."""
+
+    UNKNOWN = 0
+    """Not said: as good as recorded, because a producer that reads ids later says so."""
+    RECORDED = 1
+    """With the mapping, from memory or the mapped file: it proves."""
+    READ_LATER = 2
+    """From the file that had the path at the end: a claim, for the file may have been another one by then."""
+
+
+class LeafKind(IntEnum):
+    """What the address of the innermost frame of a stack is, for the values of a sample type."""
+
+    UNKNOWN = 0
+    EXACT = 1
+    """The sampled program counter: an instruction begins there."""
+    CALL_SITE = 2
+    """Inside a call, as the addresses of all callers are."""
+
+
+class StackSource(IntEnum):
+    """How the callers of a profile were found."""
+
+    UNKNOWN = 0
+    RECORDER = 1
+    """By the recorder, in a way of its own."""
+    FRAME_POINTERS = 2
+    """By the recorder, along frame pointers: code that keeps none gives frames that are none."""
+    OWN_UNWINDING = 3
+    """By this package, in copies of the stacks, along call frame information."""
+
+
 class ValueType(NamedTuple):
     """What a column of values counts: `type` ("cpu") and `unit` ("nanoseconds") as string indices."""
 
@@ -243,6 +276,8 @@ class Profile:
     "function", and "profile", which has one row.
 
     `address_kinds` is an `AddressKind` for each mapping, or empty where all addresses are those of the process.
+    `id_origins` is an `IdOrigin` for each mapping and `leaf_kinds` a `LeafKind` for each sample type, each empty where
+    all are unknown; these and `stack_source` are what readers know of the evidence in the profile.
     `modules` are the name and the raw build id that a Perfetto trace has for each mapping, and empty in other profiles.
     `obfuscation` are the names that came along for obfuscated Java code. `stack_dumps` are copies of the stacks of
     samples that lack their callers, until they are unwound. `source` is the path that the profile was read from, empty
@@ -267,6 +302,9 @@ class Profile:
     unknown: dict[str, RawFields] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     address_kinds: UInt8 = column(np.uint8)
+    id_origins: UInt8 = column(np.uint8)
+    leaf_kinds: UInt8 = column(np.uint8)
+    stack_source: StackSource = StackSource.UNKNOWN
     modules: list[tuple[bytes, bytes]] = field(default_factory=list)
     obfuscation: Obfuscation | None = None
     stack_dumps: StackDumps | None = None
@@ -322,6 +360,14 @@ class Profile:
     def address_kind(self, mapping: int) -> AddressKind:
         """What the addresses in a mapping are."""
         return AddressKind(self.address_kinds[mapping]) if len(self.address_kinds) else AddressKind.PROCESS
+
+    def id_origin(self, mapping: int) -> IdOrigin:
+        """Where the build id of a mapping was recorded."""
+        return IdOrigin(self.id_origins[mapping]) if len(self.id_origins) else IdOrigin.UNKNOWN
+
+    def leaf_kind(self, column: int) -> LeafKind:
+        """What the leaves are that a sample type, given by its row, counts."""
+        return LeafKind(self.leaf_kinds[column]) if len(self.leaf_kinds) else LeafKind.UNKNOWN
 
     def weight_column(self) -> int:
         """The column of values that weighs samples: the default sample type, else the last one (as pprof does)."""

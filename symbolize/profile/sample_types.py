@@ -5,9 +5,9 @@ from typing import NamedTuple, Never
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, Int64
+from symbolize.core.arrays import NONE, Int64, UInt8
 from symbolize.core.errors import UsageError
-from symbolize.profile.model import Profile, ValueType
+from symbolize.profile.model import LeafKind, Profile, ValueType
 from symbolize.profile.units import unit_of
 
 Kind = tuple[bytes, bytes]
@@ -122,6 +122,21 @@ def values_of(profile: Profile, columns: list[Column]) -> tuple[Int64, int]:
     return result, exceeded
 
 
+def joined_leaf_kinds(first: Profile, second: Profile, alignment: Alignment) -> UInt8:
+    """What the leaves are that each sample type of both counts: unknown where the two differ."""
+    if not (len(first.leaf_kinds) or len(second.leaf_kinds)):
+        return np.zeros(0, np.uint8)
+    found = np.zeros(len(alignment.kinds), np.uint8)
+    for number, pair in enumerate(zip(*alignment.columns, strict=True)):
+        kinds = {
+            profile.leaf_kind(column.row)
+            for profile, column in zip((first, second), pair, strict=True)
+            if column.row != NONE
+        }
+        found[number] = kinds.pop() if len(kinds) == 1 else LeafKind.UNKNOWN
+    return found
+
+
 def choose_sample_type(profile: Profile, name: str) -> None:
     """Make a sample type, given by its name or by its number from 0 on, the one that a profile is weighed and shown by.
 
@@ -139,9 +154,20 @@ def choose_sample_type(profile: Profile, name: str) -> None:
         profile.default_sample_type = profile.sample_types[column].type
         return
     order = [*range(column), *range(column + 1, len(names)), column]
-    profile.sample_types = [profile.sample_types[each] for each in order]
-    profile.samples = replace(profile.samples, values=profile.samples.values.reshape(-1, len(names))[:, order])
+    chosen = with_types(profile, order)
+    profile.sample_types, profile.samples, profile.leaf_kinds = chosen.sample_types, chosen.samples, chosen.leaf_kinds
     profile.default_sample_type = 0
+
+
+def with_types(profile: Profile, order: list[int]) -> Profile:
+    """The profile with some of its sample types, given by their rows, in that order."""
+    values = profile.samples.values.reshape(-1, len(profile.sample_types))
+    return replace(
+        profile,
+        sample_types=[profile.sample_types[each] for each in order],
+        samples=replace(profile.samples, values=values[:, order]),
+        leaf_kinds=profile.leaf_kinds[order] if len(profile.leaf_kinds) else profile.leaf_kinds,
+    )
 
 
 def position(names: list[str], name: str) -> int | None:

@@ -11,6 +11,7 @@ from symbolize.analysis.top import FunctionTotals, sums
 from symbolize.core.arrays import AT_ONCE, Bool, Float64, Int64, UInt8, distinct, marked
 from symbolize.core.reasons import Reason
 from symbolize.profile import NONE, Profile
+from symbolize.profile.sample_types import with_types
 from symbolize.report.model import MappingOutcome, MappingRow, Report, SharedCode
 
 TOP_FUNCTIONS = 10
@@ -60,10 +61,7 @@ def weights_of(profile: Profile) -> Weights:
 def with_default_type(profile: Profile) -> Profile:
     """The profile with its default sample type alone: no memory for values that nobody asks for."""
     column = profile.weight_column()
-    if column < 0:
-        return profile
-    samples = replace(profile.samples, values=profile.samples.values[:, column : column + 1])
-    return replace(profile, sample_types=[profile.sample_types[column]], samples=samples)
+    return with_types(profile, [column]) if column >= 0 else profile
 
 
 def leaf_values(stacks: Stacks, values: Float64) -> Float64:

@@ -3,7 +3,6 @@
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from symbolize.core.compression import gzipped
 from symbolize.core.protobuf import MAX_VARINT, field, varint
 from symbolize.core.string_array import StringArray
 from symbolize.profile.model import Profile, RawFields, ValueType
+from symbolize.profile.sample_types import with_types
 from symbolize.proto import profile_tags as tags
 from symbolize.write import pprof_columns
 from symbolize.write.files import write_pieces
@@ -91,9 +91,7 @@ def _default_last(profile: Profile) -> Profile:
     names = [each.type for each in types]
     if not profile.default_sample_type or names.count(profile.default_sample_type) != 1 or column == len(types) - 1:
         return profile
-    order = [*range(column), *range(column + 1, len(types)), column]
-    samples = replace(profile.samples, values=profile.samples.values.reshape(-1, len(types))[:, order])
-    return replace(profile, sample_types=[types[each] for each in order], samples=samples)
+    return with_types(profile, [*range(column), *range(column + 1, len(types)), column])
 
 
 def _number_strings(profile: Profile) -> Numbering:

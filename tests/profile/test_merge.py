@@ -16,12 +16,15 @@ from symbolize.core.errors import UsageError
 from symbolize.load.pprof import load
 from symbolize.profile import (
     AddressKind,
+    IdOrigin,
     Labels,
+    LeafKind,
     Locations,
     Merger,
     Profile,
     Samples,
     StackDumps,
+    StackSource,
     ValueType,
     assign_mappings,
     choose_sample_type,
@@ -379,6 +382,62 @@ def test_what_is_not_written() -> None:
     assert whole.samples.values.tolist() == [[2], [1]]
     assert whole.obfuscation is not None
     assert list(whole.obfuscation.applies) == [(), (0,), ()]
+
+
+CLAIMS = [IdOrigin.READ_LATER, IdOrigin.UNKNOWN, IdOrigin.RECORDED]
+"""From the weakest to the strongest."""
+
+
+@st.composite
+def with_claims(draw: st.DrawFn) -> Profile:
+    """A profile of up to four mappings with build ids, some of them equal, whose claims are given or not, and of up to
+    two sample types."""
+    files = draw(st.lists(st.integers(0, 2), min_size=1, max_size=4))
+    mappings = [EXE._replace(start=0x10000 * (row + 1), build_id=f"{file}a") for row, file in enumerate(files)]
+    mappings = [each._replace(limit=each.start + 0x1000) for each in mappings]
+    types = draw(st.permutations([("cpu", "count"), ("wall", "count")]))[: draw(st.integers(1, 2))]
+    samples = [((Place(each.start + 1, row + 1),), (1,) * len(types)) for row, each in enumerate(mappings)]
+    profile = loaded(mappings, samples, types=types)
+    if draw(st.booleans()):
+        profile.id_origins = np.array([draw(st.sampled_from(CLAIMS)) for _ in mappings], np.uint8)
+    if draw(st.booleans()):
+        profile.leaf_kinds = np.array([draw(st.sampled_from(LeafKind)) for _ in types], np.uint8)
+    profile.stack_source = draw(st.sampled_from(StackSource))
+    return profile
+
+
+@given(st.lists(with_claims(), min_size=1, max_size=4))
+def test_the_weaker_claim_wins(profiles: list[Profile]) -> None:
+    """Of equal mappings, of sample types and of profiles the merged one claims what the weakest of them does."""
+    origins: dict[bytes, set[IdOrigin]] = {}
+    kinds: dict[bytes, set[LeafKind]] = {}
+    for each in profiles:
+        for row, build_id in enumerate(each.mappings.build_id.tolist()):
+            origins.setdefault(each.strings[build_id], set()).add(each.id_origin(row))
+        for column, (name, _) in enumerate(each.sample_types):
+            kinds.setdefault(each.strings[name], set()).add(each.leaf_kind(column))
+    whole = merged(profiles, side_by_side=True)
+    assert len(whole.id_origins) in (0, len(whole.mappings))
+    for row, build_id in enumerate(whole.mappings.build_id.tolist()):
+        assert whole.id_origin(row) == next(each for each in CLAIMS if each in origins[whole.strings[build_id]])
+    for column, (name, _) in enumerate(whole.sample_types):
+        assert {whole.leaf_kind(column)} == only(kinds[whole.strings[name]], LeafKind.UNKNOWN)
+    assert {whole.stack_source} == only({each.stack_source for each in profiles}, StackSource.UNKNOWN)
+
+
+def only(found: set[Any], otherwise: Any) -> set[Any]:
+    """What was found if it is one thing."""
+    return found if len(found) == 1 else {otherwise}
+
+
+def test_a_chosen_type_keeps_its_leaves() -> None:
+    """What the leaves of a sample type are goes where its values go."""
+    types = [("a", "count"), ("b", "count"), ("a", "bytes"), ("c", "count")]
+    profile = loaded([EXE], [((Place(EXE.start, 1),), (1, 2, 3, 4))], types=types)
+    profile.leaf_kinds = np.array([0, 0, LeafKind.EXACT, LeafKind.CALL_SITE], np.uint8)
+    choose_sample_type(profile, "2")
+    assert profile.samples.values.tolist() == [[1, 2, 4, 3]]
+    assert profile.leaf_kinds.tolist() == [0, 0, LeafKind.CALL_SITE, LeafKind.EXACT]
 
 
 def test_unknown_fields_stay_with_their_rows() -> None:
