@@ -51,6 +51,7 @@ ALLOWED = {
     "drop_in": {"binaries", "elf", "names", "resolve", "symbols"},
     "dwarf": set(),
     "elf": set(),
+    "evidence": {"elf", "symbols"},
     "enrich": {"names", "profile", "symbols"},
     "inspection": {"binaries", "dwarf", "elf", "load", "profile", "symbol_files", "symbols"},
     "load": {"profile", "proto"},
@@ -58,7 +59,7 @@ ALLOWED = {
     "profile": set(),
     "proto": set(),
     "report": {"analysis", "profile"},
-    "resolve": {"binaries", "elf", "names", "profile", "storage", "symbol_files", "symbols"},
+    "resolve": {"binaries", "elf", "evidence", "names", "profile", "storage", "symbol_files", "symbols"},
     "serve": {
         "analysis",
         "batch",

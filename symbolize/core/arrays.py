@@ -15,6 +15,7 @@ from symbolize.core.array_kernels import mark, mark_chosen
 Bool = NDArray[np.bool_]
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
+Int8 = NDArray[np.int8]
 UInt8 = NDArray[np.uint8]
 UInt16 = NDArray[np.uint16]
 UInt32 = NDArray[np.uint32]

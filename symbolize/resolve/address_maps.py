@@ -1,69 +1,20 @@
-"""Where the addresses of a mapping are in the files of a binary, and what its call sites say of that."""
+"""Where the addresses of a mapping are in the files of a binary."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from symbolize.core.arrays import TOP, Bool
+from symbolize.core.arrays import TOP
 from symbolize.core.reasons import Reason
-from symbolize.core.stack_check import CallerAgreement
+from symbolize.core.verdict import Verdict
 from symbolize.elf import without_tag
-from symbolize.resolve.addresses import (
-    Calls,
-    MappedAddresses,
-    call_site_mismatch,
-    calls_at,
-    map_addresses,
-    map_module_addresses,
-    page_floor,
-    true_offset,
-)
-from symbolize.resolve.caller_agreement import caller_mismatch, callers_of, is_confirmation
-from symbolize.resolve.choice import BuildMatch
+from symbolize.evidence.judge import Judge
+from symbolize.resolve.addresses import MappedAddresses, map_addresses, map_module_addresses, page_floor, true_offset
+from symbolize.resolve.judging import judge_mapping
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.name_agreement import ExistingNames
 from symbolize.resolve.resolution import Resolution
 from symbolize.symbols import Binary
-
-MAX_SITES = 4096
-"""Call sites that are looked at; of more an evenly spaced part, which is the same for all builds of a mapping."""
-
-
-def judge(record: MappingRecord, binary: Binary, *, verified: bool) -> BuildMatch:
-    """Whether a binary may be what was mapped, and how many of the call sites lie in calls of it."""
-    mapped, problem = map_in_images(record, binary, verified=verified)
-    if mapped is None:
-        return BuildMatch(problem or "does not fit the mapping")
-    calls = calls_of(binary, mapped, record.is_call)
-    return BuildMatch(call_site_mismatch(calls), calls=calls)
-
-
-def judge_callers(
-    record: MappingRecord, binary: Binary, verdict: BuildMatch, *, verified: bool
-) -> CallerAgreement | None:
-    """How the callers of a mapping agree with a binary that may be what was mapped."""
-    mapped, _ = map_in_images(record, binary, verified=verified)
-    return callers_of(record, binary, mapped) if mapped is not None else None
-
-
-def calls_of(binary: Binary, mapped: MappedAddresses, is_call: Bool) -> Calls | None:
-    """How many of the call sites among mapped addresses lie in calls of a binary; None if that is not known."""
-    vaddrs, inside = mapped
-    if binary.code is None:
-        return None
-    sites = np.flatnonzero(is_call)
-    sites = sites[:: len(sites) // MAX_SITES + 1]
-    there = sites[inside[sites]]
-    return calls_at(binary.code, vaddrs[there], len(sites) - len(there))
-
-
-def weakness_of(binary: Binary, calls: Calls | None, is_call: Bool) -> str:
-    """Why the check of call sites says little for a binary that passes it; empty if it says enough."""
-    if calls is not None:
-        return "" if calls.is_strong else calls.text
-    if not is_call.any():
-        return "not checked: no call sites"
-    return "not checked: " + ("no file with the code" if binary.code is None else "its calls are not known")
 
 
 def misfit(record: MappingRecord) -> str:
@@ -87,22 +38,21 @@ def map_in_images(record: MappingRecord, binary: Binary, *, verified: bool) -> t
     return map_addresses(record.addresses, *bounds, loaded, image.segments, kind=image.kind, verified=verified), ""
 
 
-def lost_offset(record: MappingRecord, binary: Binary, mapped: MappedAddresses) -> str:
-    """Why the file offset of a mapping is a lost one, of which a build id says nothing: call sites are in no calls so,
-    and in calls if the mapping begins with code (R147, brief memory maps). Empty if it is not."""
+def lost_offset(judge: Judge, record: MappingRecord, binary: Binary, mapped: MappedAddresses) -> str:
+    """Why the file offset of a mapping is a lost one, of which a build id says nothing: what was sampled does not fit
+    so, and fits if the mapping begins with code (R147, brief memory maps). Empty if it is not."""
     if record.limit in (0, TOP) or not binary.loaded.has_file_offsets or binary.images[0].kind != "ET_DYN":
         return ""
     segments, bounds = binary.loaded.segments, (record.start, record.limit, record.file_offset)
-    calls = calls_of(binary, mapped, record.is_call)
-    if true_offset(segments, *bounds, verified=False) is not None or calls is None or not calls.is_contradiction:
+    if true_offset(segments, *bounds, verified=False) is not None:
         return ""
-    for segment in segments:
+    judgement = judge_mapping(judge, record, binary, mapped)
+    for segment in segments if judgement.verdict is Verdict.REFUTED else ():
         if segment.executable:
             offset = page_floor(segment.file_offset)
             there, _ = map_in_images(record._replace(file_offset=offset), binary, verified=True)
-            found = calls_of(binary, there, record.is_call) if there is not None else None
-            if found is not None and found.is_confirmation:
-                return f"mapped from another offset: {calls.text} from 0 on"
+            if there is not None and judge_mapping(judge, record, binary, there).verdict is Verdict.SUPPORTED:
+                return f"mapped from another offset: {judgement.text} from 0 on"
     return ""
 
 
@@ -112,23 +62,16 @@ def map_addresses_of(record: MappingRecord, resolution: Resolution) -> tuple[Map
     if resolution.address_map is not None:
         return resolution.address_map(record.addresses), ""
     if isinstance(resolution.binary, Binary):
-        return map_in_images(record, resolution.binary, verified=resolution.verified)
+        return map_in_images(record, resolution.binary, verified=resolution.is_by_id)
     return None, ""
 
 
-def map_locations(record: MappingRecord, resolution: Resolution) -> Resolution:
+def map_locations(judge: Judge, record: MappingRecord, resolution: Resolution) -> Resolution:
     """The resolution with the vaddrs of the locations that lie in its binary; without it if the binary does not fit."""
-    binary, evidence, callers = resolution.binary, resolution.evidence, None
+    binary = resolution.binary
     mapped, problem = map_addresses_of(record, resolution)
-    if mapped is not None and resolution.verified and isinstance(binary, Binary):
-        problem = lost_offset(record, binary, mapped)
-    if mapped is not None and not resolution.verified and isinstance(binary, Binary):
-        calls = calls_of(binary, mapped, record.is_call)
-        problem, evidence = call_site_mismatch(calls), weakness_of(binary, calls, record.is_call)
-        if evidence and not problem:
-            callers = callers_of(record, binary, mapped)
-            problem, evidence = caller_mismatch(callers), "" if is_confirmation(callers) else evidence
-            evidence = callers.text if callers is not None else evidence
+    if mapped is not None and resolution.is_by_id and isinstance(binary, Binary):
+        problem = lost_offset(judge, record, binary, mapped)
     if mapped is None or problem:
         detail = ", ".join(resolution.files) + (f" is {problem}" if problem else f" {misfit(record)}")
         return resolution.refused(Reason.MISFIT, detail=detail, files=())
@@ -138,4 +81,4 @@ def map_locations(record: MappingRecord, resolution: Resolution) -> Resolution:
         vaddrs = without_tag(binary.images[0], vaddrs + np.uint64(binary.shift))
     if names is not None:
         names = ExistingNames(names.names, names.of_location[inside])
-    return replace(resolution, rows=record.rows[inside], vaddrs=vaddrs, names=names, evidence=evidence)
+    return replace(resolution, rows=record.rows[inside], vaddrs=vaddrs, names=names)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from symbolize.core.arrays import TOP, Bool, UInt64
-from symbolize.elf import ElfImage, Section, Segment, inside_calls
+from symbolize.elf import Section, Segment
 from symbolize.profile.assignment import covers_everything
 
 MappedAddresses = tuple[UInt64, Bool]
@@ -14,15 +14,7 @@ MappedAddresses = tuple[UInt64, Bool]
 
 PAGE = 4096
 MIN_CALL_SITES = 8
-"""Fewer call sites than this may refute a binary, and are weak evidence for it."""
-MIN_CALL_SHARE = 0.75
-"""The right binary has at least so many of the call sites in its calls, as far as there are enough to tell."""
-CHANCE_SHARE = 1 / 8
-"""In what is no code of a binary, or that of another one, hardly more of the call sites lie in a call."""
-RIGHT_SHARE = 0.9
-"""In the right binary so many of the call sites lie in a call on average; what a frame-pointer walk invents may not."""
-MIN_LIKELIHOOD = 0.05
-"""A binary is refuted if the right one would have so few in its calls less often than this. One site refutes none."""
+"""Fewer call sites than this do not tell where a kernel was moved to."""
 LOWEST_KERNEL = 1 << 30
 """No kernel has its code below this address. What is lower is a real file offset, or nothing."""
 
@@ -253,71 +245,3 @@ def in_code(vaddrs: UInt64, segments: Sequence[Segment]) -> Bool:
             end = np.uint64(min(segment.vaddr + segment.memory_size, TOP))
             result |= (vaddrs >= np.uint64(segment.vaddr)) & (vaddrs < end)
     return result
-
-
-class Calls(NamedTuple):
-    """How many of the call sites that were looked at lie in a call."""
-
-    inside: int
-    sites: int
-
-    @property
-    def text(self) -> str:
-        """In words."""
-        if self.sites == 1:
-            return "the only call site lies in " + ("a call" if self.inside else "no call")
-        return f"of {self.sites} call sites {self.inside} lie in a call"
-
-    @property
-    def is_strong(self) -> bool:
-        """Whether there are enough of them to be more than weak evidence for a binary."""
-        return self.sites >= MIN_CALL_SITES
-
-    @property
-    def is_contradiction(self) -> bool:
-        """Whether hardly any right binary has so few of them in its calls."""
-        if self.share >= MIN_CALL_SHARE:
-            return False
-        return at_most(self.inside, self.sites, RIGHT_SHARE) < MIN_LIKELIHOOD
-
-    @property
-    def is_confirmation(self) -> bool:
-        """Whether hardly any other code has so many of them in calls by chance, and the right one may (R354, confirmed
-        text)."""
-        if self.is_contradiction or not self.inside:
-            return False
-        return 1 - at_most(self.inside - 1, self.sites, CHANCE_SHARE) < MIN_LIKELIHOOD
-
-    @property
-    def share(self) -> float:
-        """The share of those in a call: 0 to 1."""
-        return self.inside / max(self.sites, 1)
-
-
-def at_most(count: int, trials: int, share: float) -> float:
-    """How likely so many of some trials at most succeed, if one does with a likelihood of `share` (the binomial
-    distribution). Of very many its first terms are 0; so is the sum if `count` is far below their share."""
-    term = (1 - share) ** trials
-    likelihood = term
-    for each in range(count):
-        term *= (trials - each) / (each + 1) * share / (1 - share)
-        likelihood += term
-    return likelihood
-
-
-def calls_at(image: ElfImage, vaddrs: UInt64, outside: int = 0) -> Calls | None:
-    """How many call sites lie in calls of `image`: they are at `vaddrs`, and `outside` more in none of its segments.
-
-    None if that is not known.
-    """
-    if not len(vaddrs):
-        return Calls(0, outside) if outside else None
-    calls = inside_calls(image, vaddrs)
-    if calls is None:
-        return None
-    return Calls(int(calls.sum()), len(calls) + outside)
-
-
-def call_site_mismatch(calls: Calls | None) -> str:
-    """Why a file that only has the right name cannot be what ran, empty if it can (R148, call sites in calls)."""
-    return f"another build: {calls.text} there" if calls is not None and calls.is_contradiction else ""

@@ -8,20 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, UInt64
-from symbolize.core.stack_check import CallerAgreement
+from symbolize.core.arrays import UInt64
+from symbolize.core.verdict import Verdict
 from symbolize.elf import Segment, without_tag
-from symbolize.resolve.address_maps import calls_of
-from symbolize.resolve.addresses import (
-    AddressBase,
-    Calls,
-    MappedAddresses,
-    call_site_mismatch,
-    candidate_bases,
-    in_code,
-)
-from symbolize.resolve.caller_agreement import callers_of
+from symbolize.evidence.judge import Judge, Judgement
+from symbolize.resolve.addresses import AddressBase, MappedAddresses, candidate_bases, in_code
 from symbolize.resolve.choice import BuildMatch
+from symbolize.resolve.judging import judge_mapping
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.name_agreement import Agreement, ExistingNames, compare_names, some_of
 from symbolize.resolve.resolution import AddressMap
@@ -41,29 +34,22 @@ def in_file_map(binary: Binary, base: AddressBase) -> AddressMap:
     return address_map
 
 
-def infer_load_bias(
-    binary: Binary,
-    filename: str,
-    addresses: UInt64,
-    is_call: Bool,
-    embedded: ExistingNames,
-    *,
-    is_one_of_several: bool = False,
-) -> BuildMatch:
+def infer_load_bias(judge: Judge, record: MappingRecord, binary: Binary, *, is_one_of_several: bool) -> BuildMatch:
     """Infer what the addresses in one file count from, if it may be `binary`; one base for all of them (R163, base of
     file addresses).
 
-    The base that agrees with the names decides. Where there are none, all addresses have to lie in the code, and
-    call sites in calls, which are also counted where `is_one_of_several` candidates is to be chosen.
+    The base that agrees with the names decides. Where there are none, all addresses have to lie in the code, and the
+    judge decides, who is asked too where `is_one_of_several` candidates is to be chosen.
     """
-    segments = code_of(binary)
-    fitting: list[tuple[AddressBase, Agreement, Calls | None]] = []
+    assert record.names is not None
+    addresses = record.addresses
+    fitting: list[tuple[AddressBase, Agreement, Judgement]] = []
     problem = ""
     outside = len(addresses)
     for base in bases_of(binary):
         vaddrs = addresses + np.uint64(base.distance)
-        inside = in_code(vaddrs, segments)
-        agreement = agreement_of(binary, vaddrs, embedded)
+        inside = in_code(vaddrs, code_of(binary))
+        agreement = agreement_of(binary, vaddrs, record.names)
         if agreement.judged and not agreement.is_sound:
             problem = problem or (
                 f"another build: {agreement.functions} of {agreement.judged} functions are where the profile has them; "
@@ -73,29 +59,27 @@ def infer_load_bias(
         if not agreement.is_proof and not inside.all():
             outside = min(outside, int((~inside).sum()))
             continue
-        is_asked = is_one_of_several or not agreement.is_proof
-        calls = calls_of(binary, (vaddrs, inside), is_call) if is_asked else None
-        if not agreement.is_proof and (why := call_site_mismatch(calls)):
-            problem = problem or why
+        judgement = Judgement(Verdict.UNVERIFIED)
+        if is_one_of_several or not agreement.is_proof:
+            judgement = judge_mapping(judge, record, binary, (vaddrs, inside))
+        if not agreement.is_proof and judgement.verdict is Verdict.REFUTED:
+            problem = problem or f"another build: {judgement.text}"
             continue
-        if agreement.functions or not base.needs_proof:
-            fitting.append((base, agreement, calls))
+        if agreement.functions or not base.needs_proof or judgement.verdict is Verdict.SUPPORTED:
+            fitting.append((base, agreement, judgement))
     if not fitting:
         default = f"{outside} of {len(addresses)} addresses lie outside of its code, whatever they count from"
         return BuildMatch(problem=problem or default)
-    if WIDE.search(filename) and not binary.loaded.is_64 and not any(each.is_proof for _, each, _ in fitting):
+    if WIDE.search(record.filename) and not binary.loaded.is_64 and not any(each.is_proof for _, each, _ in fitting):
         return BuildMatch(problem="a file of 32 bits, and the path is that of one of 64")
-    ranks = [(each.is_proof, each.functions / max(each.judged, 1), each.addresses) for _, each, _ in fitting]
+    ranks = [
+        (each.is_proof, each.functions / max(each.judged, 1), each.addresses, judgement.verdict)
+        for _, each, judgement in fitting
+    ]
     best = ranks.index(max(ranks))
-    base, agreement, calls = fitting[best]
+    base, agreement, judgement = fitting[best]
     others = [each for (each, _, _), rank in zip(fitting, ranks, strict=True) if rank == ranks[best] and each != base]
-    return BuildMatch("", agreement, calls, None, base, others)
-
-
-def judge_callers_in_file(record: MappingRecord, binary: Binary, verdict: BuildMatch) -> CallerAgreement | None:
-    """How the callers agree with a binary, if the addresses count from the base that was inferred."""
-    mapped = in_file_map(binary, verdict.base)(record.addresses) if verdict.base is not None else None
-    return callers_of(record, binary, mapped) if mapped is not None else None
+    return BuildMatch("", judgement, agreement, base, others)
 
 
 def agreement_of(binary: Binary, vaddrs: UInt64, embedded: ExistingNames) -> Agreement:

@@ -1,5 +1,6 @@
 """The binaries that may be what ran, and how each was found."""
 
+import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -28,6 +29,23 @@ class Candidate(NamedTuple):
         return f"{self.path} ({self.binary.images[0].build_id or 'no build id'})"
 
 
-def ordered(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The candidates in an order that does not depend on that of folders."""
-    return sorted(candidates, key=lambda each: (HOW_FOUND.index(each.how), each.binary.rank, each.path))
+def closeness(candidate: Candidate, filename: str) -> tuple[int, bool, int]:
+    """How near a candidate lies to the recorded path `filename`, the nearest the least: how it was found, whether it is
+    the very path, and how many names they end with in common.
+
+    Of several containers or folders with one layout that says which, and it proves nothing.
+    """
+    wanted = filename.split("/")[::-1]
+    paths = [os.path.abspath(image.path) for image in candidate.binary.files]
+    common = max(shared_begin(path.split("/")[::-1], wanted) for path in paths)
+    return HOW_FOUND.index(candidate.how), filename not in paths, -common
+
+
+def shared_begin(one: list[str], other: list[str]) -> int:
+    """How many items two lists begin with in common."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def ordered(candidates: Iterable[Candidate], filename: str = "") -> list[Candidate]:
+    """The candidates in an order that does not depend on that of folders, the nearest to the recorded path first."""
+    return sorted(candidates, key=lambda each: (closeness(each, filename), each.binary.rank, each.path))

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from symbolize.core.arrays import UInt64
 from symbolize.core.reasons import Reason
+from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
 from symbolize.resolve.address_maps import map_addresses_of
 from symbolize.resolve.addresses import MappedAddresses
@@ -51,7 +52,7 @@ class CodeResolver:
         when stacks are unwound for the last time."""
         found = self.resolution(mapping)
         binary, record = found.binary, self._records[mapping]
-        if not isinstance(binary, Binary) or (is_last and not found.verified):
+        if not isinstance(binary, Binary) or (is_last and not (found.is_by_id or found.verdict >= Verdict.SUPPORTED)):
             return None
         images = [(image, 0 if image is binary.loaded else binary.shift) for image in binary.files]
         return Code(images, lambda addresses: map_addresses_of(record._replace(addresses=addresses), found)[0])

@@ -16,11 +16,13 @@ from symbolize.core.arrays import TOP
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import Segment
+from symbolize.evidence.judge import Judge
+from symbolize.evidence.score import REFUTED
 from symbolize.profile import AddressKind
-from symbolize.resolve.address_maps import calls_of, weakness_of
-from symbolize.resolve.addresses import PAGE, AddressBase, call_site_mismatch
+from symbolize.resolve.addresses import PAGE, AddressBase
 from symbolize.resolve.build_matching import in_file_map
-from symbolize.resolve.choice import MIN_LEAD, BuildMatch
+from symbolize.resolve.choice import BuildMatch
+from symbolize.resolve.judging import judge_mapping
 from symbolize.resolve.mapping_record import KERNEL_HALF, MappingRecord
 from symbolize.resolve.resolution import Resolution
 from symbolize.symbols import Binary, is_same_build
@@ -38,7 +40,8 @@ of several may be mixed."""
 MAX_DISTANCE: Final = 4 << 30
 """Bytes between parts of one file in memory, at most. No compiler's usual code model lets it be as large."""
 
-Judge = Callable[[Binary], BuildMatch]
+MatchOf = Callable[[Binary], BuildMatch]
+"""How a binary matches."""
 
 
 def is_moved_text(record: MappingRecord) -> bool:
@@ -66,15 +69,17 @@ class Layout(NamedTuple):
 class HugePages:
     """Deduces the file of moved text from the mappings around it (R353, text on huge pages).
 
-    `find` answers for a mapping of a file, and lets a judge choose among several builds; `layouts` are those of all
-    builds that it may choose from, which are asked for once.
+    `find` answers for a mapping of a file, by how each candidate matches; `layouts` are those of all builds that it may
+    choose from, which are asked for once.
     """
 
     def __init__(
         self,
-        find: Callable[[MappingRecord, Judge], Resolution],
+        judge: Judge,
+        find: Callable[[MappingRecord, MatchOf], Resolution],
         layouts: Callable[[MappingRecord], Sequence[Layout]],
     ) -> None:
+        self._judge = judge
         self._find = find
         self._layouts = layouts
         self._known: dict[tuple[str, str], Sequence[Layout]] = {}
@@ -88,44 +93,40 @@ class HugePages:
         self._known.clear()
 
     def find(self, record: MappingRecord, found: Resolution) -> Resolution:
-        """The file whose text `record` is, if its call sites confirm that (R354, confirmed text); otherwise `found`,
+        """The file whose text `record` is, if what was sampled confirms that (R354, confirmed text); otherwise `found`,
         with what was tried."""
-        confirmed: list[tuple[int, Resolution]] = []
+        confirmed: list[tuple[float, Resolution]] = []
         doubtful: list[str] = []
         tried = [*found.tried]
         judged: set[tuple[Binary, int]] = set()
         for neighbour in self._around(record):
             if not self._may_be_text(record, neighbour):
                 continue
-            judge = partial(judge_text, record, neighbour)
-            answer = self._find(neighbour, judge)
+            match_of = partial(match_text, self._judge, record, neighbour)
+            answer = self._find(neighbour, match_of)
             if not isinstance(answer.binary, Binary):
                 continue
-            verdict = judge(answer.binary)
-            if verdict.base is None or (answer.binary, verdict.base.distance) in judged:
+            match = match_of(answer.binary)
+            if match.base is None or (answer.binary, match.base.distance) in judged:
                 continue
-            judged.add((answer.binary, verdict.base.distance))
+            judged.add((answer.binary, match.base.distance))
             text = f"text of {neighbour.filename or neighbour.build_id} on huge pages"
-            calls = verdict.calls
-            if not verdict.problem and calls is not None and calls.is_confirmation:
-                tried.append((text, f"found, supported: {calls.text}"))
-                address_map = in_file_map(answer.binary, verdict.base)
+            tried.append((text, match.text))
+            if match.verdict is Verdict.SUPPORTED:
+                address_map = in_file_map(answer.binary, match.base)
                 settled = replace(
-                    answer, address_map=address_map, verdict=Verdict.SUPPORTED, evidence=calls.text, build_id=""
+                    answer, address_map=address_map, verdict=match.verdict, evidence=match.evidence, build_id=""
                 )
-                confirmed.append((calls.inside, settled))
-                continue
-            why = verdict.problem or weakness_of(answer.binary, calls, record.is_call)
-            tried.append((text, f"refused: {why}"))
-            if not verdict.problem:
-                doubtful.append(f"may be {text}; {why}")
+                confirmed.append((match.judgement.support, settled))
+            elif not match.refusal:
+                doubtful.append(f"may be {text}; {match.evidence}")
         if not confirmed:
             found = replace(found, tried=tried)
             return found.refused(Reason.UNCONFIRMED, detail=doubtful[0]) if doubtful else found
         most, best = max(confirmed, key=lambda each: each[0])
-        for inside, other in confirmed:
-            if inside > most - MIN_LEAD and not _is_same(best, other):
-                detail = f"the call sites lie in calls of {best.files[0]} and of {other.files[0]}"
+        for support, other in confirmed:
+            if support > most - REFUTED and not _is_same(best, other):
+                detail = f"what was sampled fits {best.files[0]} and {other.files[0]}"
                 return replace(found, reason=Reason.AMBIGUOUS, detail=detail, tried=tried)
         return replace(best, tried=tried)
 
@@ -145,22 +146,21 @@ class HugePages:
                     yield self._files[at]
 
 
-def judge_text(record: MappingRecord, neighbour: MappingRecord, binary: Binary) -> BuildMatch:
+def match_text(judge: Judge, record: MappingRecord, neighbour: MappingRecord, binary: Binary) -> BuildMatch:
     """Whether memory may be text of the binary that `neighbour` is mapped from, by where its segments are then; without
     a base if it is not where the text is.
 
     The distance from addresses to vaddrs is that of the segment that `neighbour` is of; on a page that two segments
-    share it may be either. The one with more call sites in calls is taken.
+    share it may be either. The one that fits better is taken.
     """
     best = BuildMatch("not where its text is")
     for distance in distances(record, neighbour, Layout.of(binary)):
         base = AddressBase(distance, "placed by the mappings around it")
         mapped = in_file_map(binary, base)(record.addresses)
         assert mapped is not None
-        calls = calls_of(binary, mapped, record.is_call)
-        verdict = BuildMatch(call_site_mismatch(calls), calls=calls, base=base)
-        if best.base is None or _inside(verdict) > _inside(best):
-            best = verdict
+        match = BuildMatch(judgement=judge_mapping(judge, record, binary, mapped), base=base)
+        if best.base is None or match.judgement.support > best.judgement.support:
+            best = match
     return best
 
 
@@ -203,10 +203,6 @@ def _is_file(record: MappingRecord) -> bool:
         and not is_no_file(record.filename)
         and not is_moved_text(record)
     )
-
-
-def _inside(verdict: BuildMatch) -> int:
-    return verdict.calls.inside if verdict.calls is not None else 0
 
 
 def _is_same(one: Resolution, other: Resolution) -> bool:

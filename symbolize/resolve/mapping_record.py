@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int64, UInt64, distinct, is_among, marked, pair, unpair
-from symbolize.profile import NONE, AddressKind, Profile
+from symbolize.profile import NONE, AddressKind, IdOrigin, LeafKind, Profile, StackSource
 from symbolize.resolve.name_agreement import ExistingNames, existing_names
 
 PROCESS_LABELS = (b"pid", b"process_id", b"process.pid", b"tgid")
@@ -33,9 +33,10 @@ class MappingRecord(NamedTuple):
     """A mapping as the profile records it: its name and build id (either may be empty), bounds, and file offset.
 
     `mapping` is its row, NONE for what is in no mapping, and `kind` what its addresses are. `rows` are its locations,
-    `addresses` theirs, and `is_call` says which are call sites. `names` are the functions that they came with, where
-    those are evidence: of addresses in a file, and of a kernel. `pairs` finds pairs of locations next to each other on
-    stacks, see `PairsByMapping`.
+    `addresses` theirs; `is_call` says which are call sites that count as evidence, `is_leaf` which are exact addresses
+    of instructions, and `is_sound` that the stacks were unwound by call frame information. `names` are the functions
+    that they came with, where those are evidence: of addresses in a file, and of a kernel. `pairs` finds pairs of
+    locations next to each other on stacks, see `PairsByMapping`. `is_claim`: the build id was read later, by path.
     """
 
     mapping: int
@@ -50,10 +51,15 @@ class MappingRecord(NamedTuple):
     is_call: Bool
     names: ExistingNames | None
     pairs: Callable[[], Pairs] | None = None
+    is_leaf: Bool = NO_CALLS
+    is_sound: bool = False
+    is_claim: bool = False
 
     def without_locations(self) -> Self:
         """What outlives the profile: the mapping itself."""
-        return self._replace(rows=NO_ROWS, addresses=NO_ADDRESSES, is_call=NO_CALLS, names=None, pairs=None)
+        return self._replace(
+            rows=NO_ROWS, addresses=NO_ADDRESSES, is_call=NO_CALLS, names=None, pairs=None, is_leaf=NO_CALLS
+        )
 
     @property
     def linked_names(self) -> list[tuple[int, bytes]]:
@@ -69,10 +75,13 @@ class MappingRecord(NamedTuple):
 def records_of(profile: Profile, *, with_names: bool, is_exact: Bool | None = None) -> list[MappingRecord]:
     """All mappings of a profile, and behind them what is in none. Locations that are exact are no call sites."""
     mappings, text = profile.mappings, profile.strings.text
-    callers = call_site_mask(profile)
+    is_sound = profile.stack_source is StackSource.OWN_UNWINDING
+    callers = call_site_mask(profile, is_sound=is_sound)
     if is_exact is not None:
         callers &= ~is_exact
+    leaves = exact_leaves(profile)
     pairs = PairsByMapping(profile, callers)
+    origins = profile.id_origins
 
     def record(mapping: int, rows: Int64) -> MappingRecord:
         is_mapping = mapping != NONE
@@ -91,6 +100,9 @@ def records_of(profile: Profile, *, with_names: bool, is_exact: Bool | None = No
             callers[rows] if len(rows) else NO_CALLS,
             existing_names(profile, rows) if is_evidence else None,
             partial(pairs.within, mapping) if is_mapping and len(rows) else None,
+            leaves[rows] if len(rows) else NO_CALLS,
+            is_sound,
+            is_mapping and len(origins) > 0 and origins[mapping] == IdOrigin.READ_LATER,
         )
 
     records = [record(mapping, rows) for mapping, rows in enumerate(rows_by_mapping(profile))]
@@ -139,9 +151,36 @@ def unmapped_locations(profile: Profile) -> Int64:
     return np.flatnonzero((profile.locations.mapping == NONE) & (profile.locations.address != 0))
 
 
-def call_site_mask(profile: Profile) -> Bool:
-    """Which locations are on some stack above the leaf, and called what is below: bool[n]."""
-    return marked(profile.samples.locations, len(profile.locations), caller_mask(profile))
+def call_site_mask(profile: Profile, *, is_sound: bool) -> Bool:
+    """Which locations are on some stack above the leaf, and called what is below: bool[n].
+
+    On stacks that are not `is_sound` only behind frames in mappings: what a walk finds behind others may be any data.
+    """
+    is_caller = caller_mask(profile)
+    if not is_sound:
+        samples = profile.samples
+        is_mapped = np.append(np.ones(len(profile.mappings), np.bool_), False)  # the last is for no mapping
+        if len(profile.address_kinds):
+            is_mapped[:-1] = profile.address_kinds != AddressKind.NO_BINARY
+        is_known = is_mapped[profile.locations.mapping] | (profile.locations.address >= np.uint64(KERNEL_HALF))
+        lost = np.append(0, np.cumsum(~is_known[samples.locations]))
+        first = np.repeat(lost[samples.location_offsets[:-1]], np.diff(samples.location_offsets))
+        is_caller &= lost[:-1] == first
+    return marked(profile.samples.locations, len(profile.locations), is_caller)
+
+
+def exact_leaves(profile: Profile) -> Bool:
+    """Which locations are addresses of instructions, as they were sampled: leaves, where the sample type has exact
+    ones, and where the kernel was entered: bool[n]."""
+    samples, kinds = profile.samples, profile.leaf_kinds
+    is_exact = np.flatnonzero(kinds == LeafKind.EXACT)
+    has_value = (samples.values[:, is_exact] != 0).any(axis=1) & (np.diff(samples.location_offsets) > 0)
+    first = samples.location_offsets[:-1][has_value]
+    frames = np.zeros(len(samples.locations), np.bool_)
+    frames[first] = True
+    in_kernel = (profile.locations.address >= np.uint64(KERNEL_HALF))[samples.locations]
+    frames[1:] |= in_kernel[:-1] & ~in_kernel[1:] & np.repeat(has_value, np.diff(samples.location_offsets))[1:]
+    return marked(samples.locations, len(profile.locations), frames)
 
 
 def caller_mask(profile: Profile) -> Bool:

@@ -35,9 +35,10 @@ class Resolution:
     """What a mapping of the profile is resolved to, or what is in none (NONE).
 
     `binary` answers for it, if there is one, and consists of `files`; `address_map` leads to its vaddrs (None: its
-    segments do). `verdict` says whether it is the build that ran, `evidence` in words what that is known by. If there
-    is no binary, `reason` and `detail` explain why. `tried` are files and servers with their outcomes. `wanted` lists
-    what is still missing of the binary with the build id `wanted_id`: "executable", "debuginfo".
+    segments do). `verdict` says whether it is the build that ran, `evidence` in words what that is known by, and
+    `is_by_id` that a build id agreed. If there is no binary, `reason` and `detail` explain why. `tried` are files and
+    servers with their outcomes. `wanted` lists what is still missing of the binary with the build id `wanted_id`:
+    "executable", "debuginfo".
 
     `locations` are all rows of the mapping; `rows` those that are code of the binary, `vaddrs` theirs, and `names` the
     functions they came with, if these are to be compared with what is found. Of addresses in a file `load_bias` is what
@@ -53,6 +54,7 @@ class Resolution:
     address_map: AddressMap | None = None
     files: Sequence[str] = ()
     verdict: Verdict = Verdict.UNVERIFIED
+    is_by_id: bool = False
     evidence: str = ""
     reason: Reason = Reason.SYMBOLIZED
     detail: str = ""

@@ -25,14 +25,17 @@ from symbolize.core.failures import Failure, reason_of
 from symbolize.core.mapped import ChangedFile
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
+from symbolize.evidence.judge import Judge, Judgement, joined
 from symbolize.profile import NONE, AddressKind, Profile, assign_mappings
 from symbolize.profile.assignment import covers_everything
-from symbolize.resolve.address_maps import judge, judge_callers, map_locations
-from symbolize.resolve.build_matching import in_file_map, infer_load_bias, judge_callers_in_file
+from symbolize.resolve.address_maps import map_in_images, map_locations, misfit
+from symbolize.resolve.addresses import MappedAddresses
+from symbolize.resolve.build_matching import in_file_map, infer_load_bias
 from symbolize.resolve.candidates import Candidate
-from symbolize.resolve.choice import BuildMatch, Selection, select_build
+from symbolize.resolve.choice import BuildMatch, Judged, Selection, select_build
 from symbolize.resolve.code import CodeResolver
-from symbolize.resolve.huge_pages import HugePages, Layout, is_moved_text
+from symbolize.resolve.huge_pages import HugePages, Layout, MatchOf, is_moved_text
+from symbolize.resolve.judging import judge_mapping, observe, same_names
 from symbolize.resolve.mapping_record import MappingRecord, processes, records_of, weight_of_mappings
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers import SymbolProviders
@@ -43,8 +46,14 @@ MAX_DIFFERING = 3
 """Builds with the same build id that are reported one by one."""
 MAX_SHOWN = 400
 """Characters of a recorded path in a report."""
+MAX_POOLED = 256
+"""Mappings of one file, in one process or several, that are judged together."""
 MAX_ATTEMPTS = 2
 """How often a mapping is resolved whose files change meanwhile."""
+
+
+Mapper = Callable[[MappingRecord, Binary], tuple[MappedAddresses | None, str]]
+"""Where the addresses of a mapping are in a binary; None if they are not, and why where there is more to say."""
 
 
 class PendingDecode(NamedTuple):
@@ -68,7 +77,10 @@ class MappingResolver:
         self._index = BinaryIndex(roots, cache.base if cache is not None else None, self._servers)
         self._opened = OpenBinaries(self._index, cache)
         self._providers = SymbolProviders(self._index, self._opened)
-        self._huge_pages = HugePages(self._find_binary, self._layouts)
+        self._judge = Judge()
+        self._of_file: dict[tuple[str, str], list[MappingRecord]] = {}
+        self._by_file: dict[tuple[str, str, int, Binary], Judgement | None] = {}
+        self._huge_pages = HugePages(self._judge, self._find_binary, self._layouts)
 
     @property
     def has_binaries(self) -> bool:
@@ -99,6 +111,8 @@ class MappingResolver:
         records = records_of(profile, with_names=self.has_binaries, is_exact=is_exact)
         self._providers.prepare(records[:-1], processes(profile))
         self._huge_pages.prepare(records[:-1])
+        self._by_file.clear()
+        self._of_file = grouped(records[:-1])
         self._prefetch(profile, records[:-1])
         return Resolutions(map(self.resolve, records), len(profile.locations))
 
@@ -172,7 +186,7 @@ class MappingResolver:
         result = Resolution()
         try:
             result = self._find(record)
-            return (map_locations(record, result) if result.binary is not None else result), None
+            return (map_locations(self._judge, record, result) if result.binary is not None else result), None
         except ReadFailure as error:
             return result.refused(result.reason), error
 
@@ -233,15 +247,36 @@ class MappingResolver:
             build_id=found.build_id,
         )
 
-    def _find_binary(
-        self, record: MappingRecord, judge_build: Callable[[Binary], BuildMatch] | None = None
-    ) -> Resolution:
-        """The binary of a mapping by its build id or name; of several builds the one that passes the checks."""
+    def _find_binary(self, record: MappingRecord, match_of: MatchOf | None = None) -> Resolution:
+        """The binary of a mapping by its build id or name; of several builds, and where no build id proves it, as the
+        judge says. `match_of` judges instead."""
         if not (record.build_id or record.filename) and covers_everything(record.start, record.limit):
             return Resolution(reason=Reason.NO_MAPPING)
-        match = find_recorded(self._index, record.build_id, record.filename)
+        found = find_recorded(self._index, record.build_id, record.filename)
+        result = self._select(record, found, match_of)
+        if result.binary is None and record.is_claim:
+            other = self._find_despite(record, match_of)
+            if other.binary is not None:
+                return replace(other, tried=(*result.tried, *other.tried))
+            if other.tried and not found.paths:
+                return replace(result, tried=(*result.tried, *other.tried))
+        return result
+
+    def _find_despite(self, record: MappingRecord, match_of: MatchOf | None) -> Resolution:
+        """The binary with the name of a mapping whose build id was read later, and is that of another file; only one
+        for which much speaks (R372, build ids that were read later)."""
+        found = find_recorded(self._index, "", record.filename)
+        return self._select(record, found, match_of, claim=-1)
+
+    def _select(
+        self, record: MappingRecord, match: BinaryMatch, match_of: MatchOf | None = None, claim: int = 0
+    ) -> Resolution:
+        """What answers for a mapping of the files that were found."""
+        is_proof = match.verified and not record.is_claim
+        claim = claim or int(match.verified and record.is_claim)
         found = Resolution(
-            verdict=Verdict.by_identity(match.verified),
+            verdict=Verdict.by_identity(is_proof),
+            is_by_id=match.verified,
             reason=match.reason,
             detail=match.detail,
             tried=match.tried,
@@ -253,17 +288,54 @@ class MappingResolver:
         candidates, unreadable = self._open_candidates(match.candidates or [("build id", match)])
         if not candidates:
             return replace(found, reason=Reason.UNREADABLE, detail="; ".join(unreadable))
-        selection = Selection(candidates[0])
-        if len(candidates) > 1:
-            by_callers = partial(judge_callers, record, verified=match.verified)
-            checks = (judge_build,) if judge_build else (partial(judge, record, verified=match.verified), by_callers)
-            selection = select_build(candidates, *checks)
+        selection = Selection(candidates[0], verdict=found.verdict)
+        if len(candidates) > 1 or not is_proof or match_of is not None:
+            mapper = partial(map_in_images, verified=match.verified)
+            selection = select_build(
+                candidates,
+                match_of or partial(self._match, record, mapper, claim),
+                record.filename,
+                partial(self._same_names, record, mapper),
+            )
         found = replace(found, tried=(*found.tried, *selection.tried))
         if selection.candidate is None:
             return replace(found, reason=selection.reason, detail=selection.detail, verdict=Verdict.UNVERIFIED)
-        is_proven = match.verified and module_prefix(record.build_id)
-        found = replace(found, build_id=match.build_id if is_proven else "")
+        if is_proof and not selection.is_by_path:
+            selection = replace(selection, verdict=Verdict.PROVED)
+        is_found = is_proof and module_prefix(record.build_id)
+        found = replace(found, build_id=match.build_id if is_found else "")
+        if claim < 0:
+            text = f"the recorded build id, read later, is that of another file; {selection.evidence}"
+            selection = replace(selection, evidence=text)
         return self._answered(found, selection, unreadable, is_fetched=bool(match.candidates))
+
+    def _match(self, record: MappingRecord, mapper: Mapper, claim: int, binary: Binary) -> BuildMatch:
+        """How a binary matches a mapping. Where what its locations say is not enough, those of the other mappings of
+        the same file count too."""
+        mapped, problem = mapper(record, binary)
+        if mapped is None:
+            return BuildMatch(problem or misfit(record))
+        judgement = judge_mapping(self._judge, record, binary, mapped, claim)
+        if judgement.verdict is Verdict.UNVERIFIED:
+            judgement = self._pooled(record, mapper, claim, binary) or judgement
+        return BuildMatch(judgement=judgement)
+
+    def _pooled(self, record: MappingRecord, mapper: Mapper, claim: int, binary: Binary) -> Judgement | None:
+        """The judgement by all mappings of the file that a mapping is of; None if it is the only one."""
+        records = self._of_file.get((record.filename, record.build_id), ())
+        if len(records) < 2:
+            return None
+        key = record.filename, record.build_id, claim, binary
+        if key not in self._by_file:
+            found = ((each, mapper(each, binary)[0]) for each in records)
+            parts = [observe(each, mapped) for each, mapped in found if mapped is not None]
+            self._by_file[key] = self._judge.judge(binary, joined(parts), claim=claim) if parts else None
+        return self._by_file[key]
+
+    def _same_names(self, record: MappingRecord, mapper: Mapper, equals: Judged) -> bool:
+        """Whether several candidates give the same names for a mapping."""
+        mapped = [(each.binary, mapper(record, each.binary)[0]) for each, _ in equals]
+        return same_names(record, [(binary, each) for binary, each in mapped if each is not None])
 
     def _layouts(self, record: MappingRecord) -> list[Layout]:
         """Those of all builds that may be what a mapping is of."""
@@ -297,29 +369,31 @@ class MappingResolver:
                 detail="; ".join(unreadable),
                 tried=[*(provided.tried if provided is not None else ()), *tried],
             )
-        facts = record.filename, record.addresses, record.is_call, record.names
-        selection = select_build(
-            candidates,
-            lambda binary: infer_load_bias(binary, *facts, is_one_of_several=len(candidates) > 1),
-            partial(judge_callers_in_file, record),
-        )
+
+        def match_of(binary: Binary) -> BuildMatch:
+            return infer_load_bias(self._judge, record, binary, is_one_of_several=len(candidates) > 1)
+
+        def have_same_names(equals: Judged) -> bool:
+            maps = [(each.binary, in_file_map(each.binary, match.base)) for each, match in equals if match.base]
+            mapped = [(binary, found) for binary, to_vaddrs in maps if (found := to_vaddrs(record.addresses))]
+            return same_names(record, mapped)
+
+        selection = select_build(candidates, match_of, record.filename, have_same_names)
         tried = [*selection.tried, *others.left_out]
         if selection.candidate is None:
             # No location is missed where all have names, but lines and inlined functions are.
             problems = [selection.detail] if (record.names.of_location != NONE).all() else []
             return Resolution(reason=selection.reason, detail=selection.detail, tried=tried, problems=problems)
-        verdict = selection.verdict
-        assert verdict.base is not None
-        verified = verdict.agreement.is_proof
-        result = self._answered(
-            Resolution(tried=tried, verdict=Verdict.by_identity(verified)), selection, unreadable, is_fetched=verified
-        )
+        match = selection.match
+        assert match.base is not None
+        is_proof = match.agreement.is_proof
+        result = self._answered(Resolution(tried=tried), selection, unreadable, is_fetched=is_proof)
         assert isinstance(result.binary, Binary)
         return replace(
             result,
-            address_map=in_file_map(result.binary, verdict.base),
-            load_bias=verdict.base.distance,
-            build_id=(result.binary.loaded.build_id or selection.candidate.match.build_id) if verified else "",
+            address_map=in_file_map(result.binary, match.base),
+            load_bias=match.base.distance,
+            build_id=(result.binary.loaded.build_id or selection.candidate.match.build_id) if is_proof else "",
         )
 
     def _open_candidates(self, founds: Iterable[tuple[str, BinaryMatch]]) -> tuple[list[Candidate], list[str]]:
@@ -353,8 +427,21 @@ class MappingResolver:
         return replace(
             result,
             binary=binary,
+            verdict=selection.verdict,
+            evidence=selection.evidence,
             files=[image.path for image in binary.files],
             reason=Reason.SYMBOLIZED,
             detail="",
             problems=[*unreadable, *differing, *binary.refused],
         )
+
+
+def grouped(records: Iterable[MappingRecord]) -> dict[tuple[str, str], list[MappingRecord]]:
+    """The mappings of each file with a name, by name and build id, as far as they are looked at together."""
+    groups: dict[tuple[str, str], list[MappingRecord]] = {}
+    for record in records:
+        if record.filename and len(record.rows) and record.kind == AddressKind.PROCESS:
+            group = groups.setdefault((record.filename, record.build_id), [])
+            if len(group) < MAX_POOLED:
+                group.append(record)
+    return groups

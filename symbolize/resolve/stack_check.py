@@ -5,7 +5,7 @@ import numpy as np
 from symbolize.core.stack_check import StackCheck
 from symbolize.profile import Profile
 from symbolize.resolve.resolution import Resolutions
-from symbolize.resolve.stack_pairs import StackReader, Verdict
+from symbolize.resolve.stack_pairs import PairVerdict, StackReader
 
 
 def check_stacks(profile: Profile, resolutions: Resolutions, reader: StackReader) -> None:
@@ -19,8 +19,8 @@ def check_stacks(profile: Profile, resolutions: Resolutions, reader: StackReader
     has_caller = pairs.which >= 0
     value = np.bincount(pairs.which[has_caller], of_frame[has_caller], minlength=len(pairs.callee))
     mapping = profile.locations.mapping[pairs.caller] + 1  # 0: none
-    sums = np.bincount(mapping * len(Verdict) + reader.verdicts, value).astype(np.float64)
-    sums = np.append(sums, np.zeros(-len(sums) % len(Verdict))).reshape(-1, len(Verdict))
-    for number in np.flatnonzero(sums[:, Verdict.CONFIRMED :].any(axis=1)).tolist():
+    sums = np.bincount(mapping * len(PairVerdict) + reader.verdicts, value).astype(np.float64)
+    sums = np.append(sums, np.zeros(-len(sums) % len(PairVerdict))).reshape(-1, len(PairVerdict))
+    for number in np.flatnonzero(sums[:, PairVerdict.CONFIRMED :].any(axis=1)).tolist():
         if number:
-            resolutions.note(number - 1, stack_check=StackCheck(*sums[number, Verdict.CONFIRMED :].tolist()))
+            resolutions.note(number - 1, stack_check=StackCheck(*sums[number, PairVerdict.CONFIRMED :].tolist()))

@@ -24,7 +24,7 @@ Answered = tuple[Binary, Int64, UInt64]
 """A binary, locations in it, and their vaddrs."""
 
 
-class Verdict(IntEnum):
+class PairVerdict(IntEnum):
     """What call sites say of a caller and the next function on the stack."""
 
     OPEN = 0
@@ -108,10 +108,10 @@ class StackReader:
 
     @cached_property
     def verdicts(self) -> UInt8:
-        """Whether the code at a location can have been called by the one next to it, for each pair a `Verdict`."""
+        """Whether the code at a location can have been called by the one next to it, for each pair a `PairVerdict`."""
         called, which = self._called
-        of_called = np.array([*map(self._judge, called), Verdict.OPEN], np.uint8)
-        return np.where(self.has_no_call, np.uint8(Verdict.CONTRADICTED), of_called[which])
+        of_called = np.array([*map(self._judge, called), PairVerdict.OPEN], np.uint8)
+        return np.where(self.has_no_call, np.uint8(PairVerdict.CONTRADICTED), of_called[which])
 
     def chains(self) -> tuple[list[list[Chain]], Int64]:
         """All chains of tail calls that lead from the function that is called to the next one on the stack, if all are
@@ -163,15 +163,15 @@ class StackReader:
             return [], reach.is_whole
         return graph.chains(called.function, is_last)
 
-    def _judge(self, called: _Called) -> Verdict:
+    def _judge(self, called: _Called) -> PairVerdict:
         if self._is_last(called)(called.function):
-            return Verdict.CONFIRMED
+            return PairVerdict.CONFIRMED
         if not self._graphs[called.binary].key(called.function):
-            return Verdict.OPEN
+            return PairVerdict.OPEN
         chains, is_whole = self._chains(called)
         if chains:
-            return Verdict.EXPLAINED
-        return Verdict.CONTRADICTED if is_whole else Verdict.OPEN
+            return PairVerdict.EXPLAINED
+        return PairVerdict.CONTRADICTED if is_whole else PairVerdict.OPEN
 
     def _read_callers(self, binary: Binary, rows: Int64, vaddrs: UInt64, is_caller: Bool) -> None:
         self.vaddrs[rows] = vaddrs

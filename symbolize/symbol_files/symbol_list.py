@@ -55,6 +55,19 @@ class SymbolList:
     shared: SharedNames = field(default_factory=SharedNames.none)
     problems: list[str] = field(default_factory=list)
 
+    def function_ranges(self) -> tuple[UInt64, UInt64]:
+        """Begins, ascending, and ends of what each outermost function covers."""
+        root = self.node.astype(np.int64)
+        inner = np.flatnonzero(root >= 0)
+        while len(inner):
+            parent = self.node_parent[root[inner]]
+            inner, parent = inner[parent >= 0], parent[parent >= 0]
+            root[inner] = parent
+        is_first = np.append(True, root[1:] != root[:-1]) if len(root) else np.zeros(0, np.bool_)
+        begin, root = self.start[is_first], root[is_first]
+        end = np.append(begin[1:], begin[-1:])
+        return begin[root >= 0], end[root >= 0]
+
     @classmethod
     def of_functions(cls, begin: UInt64, end: UInt64, linkage: list[bytes]) -> Self:
         """Functions `linkage[i]` at `[begin[i], end[i])`, ascending, disjoint, without lines; empty ones are left

@@ -217,6 +217,18 @@ class Binary:
         begin = np.where(has_symbol, layer.vaddr[row], vaddrs)
         return begin, np.where(has_symbol & layer.sized[row], layer.end[row], np.uint64(0))
 
+    def sized_functions(self) -> tuple[UInt64, UInt64]:
+        """Begins, ascending, and ends of the functions by symbols with a size; of a stripped Go program by its line
+        table."""
+        with self.reading():
+            layer = self._symbols
+            chosen = layer.sized & layer.is_function
+            begin, end = layer.vaddr[chosen], layer.end[chosen]
+            if not len(begin) and self._builder.listing is not None:
+                begin, end = self._builder.listing.function_ranges()
+        order = np.lexsort((end, begin))
+        return begin[order], end[order]
+
     def symbol_bounds(self, name: bytes) -> list[tuple[int, int]]:
         """Begin and end of the symbols of a name, in order; the end is the begin where a symbol has no size."""
         with self.reading():

@@ -1,0 +1,284 @@
+"""The instructions and functions of a file with code, as far as evidence asks for them.
+
+Functions are decoded from their begin on (capstone), so that a decoder that went astray goes no further than one of
+them; only those that hold what is asked.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from symbolize.core.arrays import Bool, Int8, UInt64, distinct_inverse
+from symbolize.elf import ElfImage, code_around
+from symbolize.elf.call_frames import frame_ranges
+from symbolize.elf.plt import TABLES
+from symbolize.symbols import Binary
+
+if TYPE_CHECKING:
+    from capstone import Cs
+
+X86: Final = frozenset({"EM_X86_64", "EM_386"})
+MAX_PADDING: Final = 64
+"""Bytes between two functions, at most, that are padding for sure. In a longer gap may be code of assembler without
+call frame information or the size of a symbol."""
+MAX_BODY: Final = 1 << 16
+"""Bytes of a function that are decoded: its first."""
+MAX_DECODED: Final = 1 << 22
+"""Bytes of a file that are decoded, a second's work; of what is behind nothing is known."""
+MAX_JUMPS: Final = 4
+"""Tail calls between a call and the next frame, at most."""
+MAX_REACHED: Final = 64
+"""Functions that are looked into for one call."""
+
+CALL: Final = 0xE8
+CALL_SIZE: Final = 5
+BL_MASK, BL = 0xFC000000, 0x94000000
+BEFORE, BEHIND = 5, 5
+
+
+class Place(IntEnum):
+    """Where a vaddr is in a file."""
+
+    UNKNOWN = 0
+    """In code of which no function is known."""
+    FUNCTION = 1
+    STUB = 2
+    """An entry of a procedure linkage table."""
+    PADDING = 3
+    """Between two functions."""
+    OUTSIDE = 4
+    """In no code."""
+
+
+class Body(NamedTuple):
+    """A decoded function: where its instructions begin, up to `end`, and where it jumps to beyond its bounds.
+
+    `is_open`: it jumps to where a register or memory says, or is not decoded to its end.
+    """
+
+    starts: UInt64
+    end: int
+    jumps: Sequence[int]
+    is_open: bool
+
+
+class Code:
+    """The code of a binary, which `image` has; vaddrs are those of its `loaded` file."""
+
+    def __init__(self, binary: Binary, image: ElfImage) -> None:
+        self._binary = binary
+        self.image = image
+        self._bodies: dict[int, Body | None] = {}
+        self._decoded = 0
+
+    @classmethod
+    def of(cls, binary: Binary) -> "Code | None":
+        """That of a binary; None without the bytes, or if it is not linked."""
+        image = binary.code
+        return None if image is None or image.is_relocatable else cls(binary, image)
+
+    @property
+    def varies_in_length(self) -> bool:
+        """Whether instructions differ in length, so that few addresses begin one by chance, and can be decoded."""
+        return self.image.machine in X86
+
+    def places(self, vaddrs: UInt64) -> Int8:
+        """Where `vaddrs` are, a `Place` each."""
+        result = np.full(len(vaddrs), Place.OUTSIDE, np.int8)
+        in_code = within(vaddrs, *self._sections)
+        begin, end = self._covered
+        at = np.searchsorted(begin, vaddrs, side="right")
+        before = np.where(at > 0, end[at - 1] if len(end) else 0, np.uint64(0))
+        behind = np.append(begin, ~np.uint64(0))[at]
+        is_short = (at > 0) & (behind - before < np.uint64(MAX_PADDING))
+        result[in_code] = np.where(is_short, np.int8(Place.PADDING), np.int8(Place.UNKNOWN))[in_code]
+        result[(before > vaddrs) & in_code] = Place.FUNCTION
+        result[within(vaddrs, *self._stubs)] = Place.STUB
+        return result
+
+    def functions(self, vaddrs: UInt64) -> tuple[UInt64, UInt64]:
+        """Begin and end of the functions at `vaddrs`, by call frame information, else by sized symbols; 0 and 0 where
+        none is known."""
+        begin, end = (np.zeros(len(vaddrs), np.uint64) for _ in range(2))
+        for begins, ends in (self._symbols, self._frames):
+            if len(begins):
+                at = np.searchsorted(begins, vaddrs, side="right") - 1
+                here = (at >= 0) & (ends[at] > vaddrs)
+                begin[here], end[here] = begins[at[here]], ends[at[here]]
+        return begin, end
+
+    def begins_instruction(self, vaddrs: UInt64) -> Int8:
+        """Whether an instruction begins at each of `vaddrs`: 1, 0, or -1 where that is not known."""
+        places = self.places(vaddrs)
+        result = np.full(len(vaddrs), -1, np.int8)
+        result[(places == Place.PADDING) | (places == Place.OUTSIDE)] = 0
+        result[places == Place.STUB] = 1
+        inside = np.flatnonzero(places == Place.FUNCTION)
+        if not self.varies_in_length:
+            result[inside] = 1
+            return result
+        begin, end = self.functions(vaddrs[inside])
+        begins, which = distinct_inverse(begin)
+        for number, first in enumerate(begins.tolist()):
+            here = inside[which == number]
+            body = self.body(first, int(end[which == number][0]))
+            if body is not None:
+                asked = vaddrs[here]
+                known = asked < np.uint64(body.end)
+                result[here[known]] = np.isin(asked[known], body.starts)
+        return result
+
+    def body(self, begin: int, end: int) -> Body | None:
+        """The function from `begin` to `end`, decoded; None if it cannot be, or was too much."""
+        if begin not in self._bodies:
+            self._bodies[begin] = self._decode(begin, end)
+        return self._bodies[begin]
+
+    def targets(self, vaddrs: UInt64) -> UInt64:
+        """Where the direct calls lead that contain `vaddrs` or end there; 0 where there is none."""
+        code = code_around(self.image, vaddrs, BEFORE, BEHIND)
+        result = np.zeros(len(vaddrs), np.uint64)
+        if self.image.machine in X86:
+            # A profile has an address inside the call, as its last byte, or against the rules the return address.
+            for column in (BEFORE, BEFORE - CALL_SIZE, BEFORE - CALL_SIZE + 1):
+                parts = code[:, column + 1 : column + CALL_SIZE]
+                here = (code[:, column] == CALL) & (parts >= 0).all(axis=1)
+                distance = parts @ (1 << 8 * np.arange(4))
+                distance = np.where(distance >> 31, distance - (1 << 32), distance)
+                start = vaddrs + np.uint64(column) - np.uint64(BEFORE)
+                found = start + np.uint64(CALL_SIZE) + distance.astype(np.uint64)
+                result = np.where(here, found, result)
+        elif self.image.machine == "EM_AARCH64" and not self.image.big_endian:
+            start = vaddrs & ~np.uint64(3)
+            for back in (4, 0):
+                at = start - np.uint64(back)
+                parts = code_around(self.image, at, 0, 4)
+                word = parts @ (1 << 8 * np.arange(4))
+                here = (parts >= 0).all(axis=1) & (word & BL_MASK == BL)
+                distance = (word & 0x3FFFFFF) << 2
+                distance = np.where(distance >> 27, distance - (1 << 28), distance)
+                result = np.where(here, at + distance.astype(np.uint64), result)
+        return result
+
+    def leads_to(self, target: int, vaddr: int) -> bool | None:
+        """Whether the function at `target` holds `vaddr`, or jumps directly to one that does; None if it may by ways
+        that are not decoded."""
+        waiting, seen = [target], {target}
+        is_open = False
+        for _ in range(MAX_JUMPS + 1):
+            following: list[int] = []
+            for each in waiting:
+                place = self.places(np.array([each], np.uint64))[0]
+                begin, end = (int(column[0]) for column in self.functions(np.array([each], np.uint64)))
+                if place in (Place.STUB, Place.UNKNOWN):
+                    is_open = True
+                if not end:
+                    continue
+                if begin <= vaddr < end:
+                    return True
+                body = self.body(begin, end)
+                if body is None or body.is_open:
+                    is_open = True
+                following += [jump for jump in (body.jumps if body is not None else ()) if jump not in seen]
+                seen.update(following)
+                if len(seen) > MAX_REACHED:
+                    return None
+            waiting = following
+        return None if is_open or waiting else False
+
+    @cached_property
+    def _frames(self) -> tuple[UInt64, UInt64]:
+        return frame_ranges(self.image)
+
+    @cached_property
+    def _symbols(self) -> tuple[UInt64, UInt64]:
+        """Begins, ascending, and ends of the functions by symbols with a size, or by the line table of Go."""
+        begin, end = self._binary.sized_functions()
+        shift = np.uint64(0 if self.image is not self._binary.loaded else self._binary.shift)
+        return begin - shift, end - shift
+
+    @cached_property
+    def _sections(self) -> tuple[UInt64, UInt64]:
+        return self.image.code_ranges
+
+    @cached_property
+    def _stubs(self) -> tuple[UInt64, UInt64]:
+        ranges = sorted((s.vaddr, s.vaddr + s.size) for s in self.image.sections if s.name in TABLES and s.size)
+        begin, end = (np.array(column, np.uint64) for column in (zip(*ranges, strict=True) if ranges else ([], [])))
+        return begin, end
+
+    @cached_property
+    def _covered(self) -> tuple[UInt64, UInt64]:
+        """What functions and stubs cover: begins and ends, disjoint, ascending; and the borders of sections."""
+        parts = [self._frames, self._symbols, self._stubs]
+        begin, end = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
+        order = np.argsort(begin, kind="stable")
+        begin, end = begin[order], np.maximum.accumulate(end[order]) if len(order) else end
+        is_new = np.append(True, begin[1:] > end[:-1]) if len(begin) else np.zeros(0, np.bool_)
+        last = np.append(is_new[1:], True) if len(begin) else is_new
+        return begin[is_new], end[last]
+
+    def _decode(self, begin: int, end: int) -> Body | None:
+        size = min(end - begin, MAX_BODY, MAX_DECODED - self._decoded)
+        data = self._bytes(begin, size)
+        self._decoded += len(data)
+        decoder = self._decoder
+        if not data or decoder is None:
+            return None
+        starts: list[int] = []
+        jumps: list[int] = []
+        is_open = size < end - begin
+        position = begin
+        for vaddr, length, mnemonic, operands in decoder.disasm_lite(data, begin):
+            starts.append(vaddr)
+            position = vaddr + length
+            if is_jump(mnemonic):
+                target = jump_target(operands)
+                if target is None:
+                    is_open = is_open or not mnemonic.startswith("ret")
+                elif not begin <= target < end:
+                    jumps.append(target)
+        return Body(np.array(starts, np.uint64), position, jumps, is_open or position < end)
+
+    def _bytes(self, begin: int, size: int) -> bytes:
+        for segment in self.image.segments:
+            if segment.executable and segment.vaddr <= begin < segment.vaddr + segment.file_size:
+                at = segment.file_offset + begin - segment.vaddr
+                return bytes(self.image.data[at : at + max(min(size, segment.vaddr + segment.file_size - begin), 0)])
+        return b""
+
+    @cached_property
+    def _decoder(self) -> "Cs | None":
+        import capstone as c
+
+        kind = {
+            "EM_X86_64": (c.CS_ARCH_X86, c.CS_MODE_64),
+            "EM_386": (c.CS_ARCH_X86, c.CS_MODE_32),
+            "EM_AARCH64": (c.CS_ARCH_ARM64, c.CS_MODE_LITTLE_ENDIAN),
+        }.get(self.image.machine)
+        return c.Cs(*kind) if kind is not None and not self.image.big_endian else None
+
+
+def within(vaddrs: UInt64, begins: UInt64, ends: UInt64) -> Bool:
+    """Which of `vaddrs` are in one of some disjoint ranges, ascending."""
+    if not len(begins):
+        return np.zeros(len(vaddrs), np.bool_)
+    at = np.searchsorted(begins, vaddrs, side="right") - 1
+    return (at >= 0) & (vaddrs < ends[at])
+
+
+def is_jump(mnemonic: str) -> bool:
+    """Whether an instruction may go on elsewhere without being a call: of x86 `jmp` and `jcc`, of AArch64 `b`, `br`,
+    `cbz` and their kin."""
+    if mnemonic.startswith("j") or " j" in mnemonic:
+        return True
+    return mnemonic in ("b", "br", "braa", "brab", "cbz", "cbnz", "tbz", "tbnz") or mnemonic.startswith("b.")
+
+
+def jump_target(operands: str) -> int | None:
+    """The vaddr that a jump names, None if a register or memory has it."""
+    last = operands.rpartition(",")[2].strip().lstrip("#")
+    return int(last, 16) if last.startswith("0x") else None

@@ -1,0 +1,171 @@
+"""The judge of builds: is this file what ran?"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from symbolize.core.arrays import Bool, Int64, UInt64, distinct, offsets_of
+from symbolize.core.verdict import Verdict
+from symbolize.elf import inside_calls
+from symbolize.evidence.code import Code, Place
+from symbolize.evidence.score import Count, Evidence, doubt, support, verdict_of
+from symbolize.symbols import Binary
+
+MAX_ITEMS: Final = 2048
+"""Addresses and calls of a kind that are judged; of more an evenly spaced part, the same for all builds."""
+
+NOT_CHECKED: Final = "not checked: "
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """What a profile saw of a mapping, at `vaddrs` of the file that is judged; `inside` is whether it has them at all.
+
+    `is_leaf` marks exact addresses of instructions, `is_call` call sites that count as evidence: with `is_sound` stacks
+    all, otherwise those behind known code. `pairs` finds what was called and its call site, as indices of `vaddrs`.
+    """
+
+    vaddrs: UInt64
+    inside: Bool
+    is_leaf: Bool
+    is_call: Bool
+    is_sound: bool = False
+    pairs: Callable[[], tuple[Int64, Int64]] = lambda: (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def joined(parts: Sequence[Observed]) -> Observed:
+    """What was seen of several mappings of one file."""
+    begins = offsets_of([len(each.vaddrs) for each in parts])[:-1].tolist()
+
+    def pairs() -> tuple[Int64, Int64]:
+        found = [[column + begin for column in each.pairs()] for each, begin in zip(parts, begins, strict=True)]
+        callee, caller = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        return callee, caller
+
+    columns = ((each.vaddrs, each.inside, each.is_leaf, each.is_call) for each in parts)
+    vaddrs, inside, is_leaf, is_call = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return Observed(vaddrs, inside, is_leaf, is_call, all(each.is_sound for each in parts), pairs)
+
+
+class Judgement(NamedTuple):
+    """Whether a file is the build that ran: the verdict, and what was counted; `unchecked` says why nothing was."""
+
+    verdict: Verdict
+    counts: Sequence[Count] = ()
+    unchecked: str = ""
+
+    @property
+    def text(self) -> str:
+        """The evidence in words."""
+        return ", ".join(each.text for each in self.counts) or self.unchecked
+
+    @property
+    def agreeing(self) -> int:
+        """How many items fit the file."""
+        return sum(each.agreeing for each in self.counts)
+
+    @property
+    def contradicting(self) -> int:
+        """How many do not."""
+        return sum(each.contradicting for each in self.counts)
+
+    @property
+    def support(self) -> float:
+        """How much the evidence speaks for the file, in powers of ten."""
+        return support(self.counts) - doubt(self.counts)
+
+
+@dataclass(eq=False)
+class Judge:
+    """Judges binaries; what it decoded of them is kept as long as they are."""
+
+    codes: "WeakKeyDictionary[Binary, Code]" = field(default_factory=WeakKeyDictionary)
+
+    def judge(self, binary: Binary, observed: Observed, *, claim: int = 0, more: Sequence[Count] = ()) -> Judgement:
+        """Whether `binary` is the build that a mapping was of. `claim` is as in `verdict_of`, `more` what else was
+        counted. Raises ChangedFile if a file changed meanwhile."""
+        counts = [each for each in (*self.count(binary, observed), *more) if each.judged]
+        unchecked = "" if counts else NOT_CHECKED + self._lack(binary, observed)
+        return Judgement(verdict_of(counts, claim), counts, unchecked)
+
+    def count(self, binary: Binary, observed: Observed) -> list[Count]:
+        """What the code of a binary says of what was observed, of each kind of evidence."""
+        with binary.reading():
+            code = self._code(binary)
+            if code is None:
+                return []
+            return [leaves(code, observed), *sites(code, observed), targets(code, observed)]
+
+    def _code(self, binary: Binary) -> Code | None:
+        if binary not in self.codes:
+            code = Code.of(binary)
+            if code is None:
+                return None
+            self.codes[binary] = code
+        return self.codes[binary]
+
+    def _lack(self, binary: Binary, observed: Observed) -> str:
+        """Why nothing was judged."""
+        if not (observed.is_leaf.any() or observed.is_call.any()):
+            return "neither exact addresses of instructions nor call sites"
+        if binary.code is None:
+            return "no file with the code"
+        return "what was sampled says nothing of its code"
+
+
+def leaves(code: Code, observed: Observed) -> Count:
+    """How many of the exact addresses begin an instruction."""
+    vaddrs, inside = some(observed, observed.is_leaf)
+    begins = code.begins_instruction(vaddrs[inside])
+    kind = Evidence.LEAVES if code.varies_in_length else Evidence.PLACES
+    outside = int((~inside).sum())
+    return Count(kind, int((begins >= 0).sum()) + outside, int((begins == 0).sum()) + outside)
+
+
+def sites(code: Code, observed: Observed) -> list[Count]:
+    """How many of the call sites lie in a call; none where that is not known of the machine. On stacks that are not
+    sound what returns to the begin of a function is none: a walk reads tables of virtual functions as frames."""
+    vaddrs, inside = some(observed, observed.is_call)
+    if not observed.is_sound:
+        returns = vaddrs + np.uint64(1)
+        is_site = ~inside | (code.functions(returns)[0] != returns)
+        vaddrs, inside = vaddrs[is_site], inside[is_site]
+    found = inside_calls(code.image, vaddrs[inside])
+    if found is None:
+        return []
+    kind = Evidence.SITES if observed.is_sound else Evidence.DOUBTFUL_SITES
+    return [Count(kind, len(vaddrs), len(vaddrs) - int(found.sum()))]
+
+
+def targets(code: Code, observed: Observed) -> Count:
+    """How many call sites call directly what most of their next frames are in, by tail calls too; calls through
+    pointers and tables of linkage say nothing."""
+    kind = Evidence.TARGETS if observed.is_sound else Evidence.DOUBTFUL_TARGETS
+    callee, caller = observed.pairs()
+    known = np.flatnonzero(observed.inside[callee] & observed.inside[caller] & observed.is_call[caller])
+    known = known[:: len(known) // MAX_ITEMS + 1]
+    callees, callers = observed.vaddrs[callee[known]], observed.vaddrs[caller[known]]
+    called = code.targets(callers)
+    places = code.places(called)
+    is_judged = (called != 0) & (places != Place.STUB) & (places != Place.UNKNOWN)
+    balance: dict[int, int] = {}
+    columns = (column[is_judged].tolist() for column in (callers, called, callees))
+    for caller_vaddr, target, vaddr in zip(*columns, strict=True):
+        leads = code.leads_to(target, vaddr)
+        if leads is not None:
+            balance[caller_vaddr] = balance.get(caller_vaddr, 0) + (1 if leads else -1)
+    return Count(kind, len(balance), sum(each < 0 for each in balance.values()))
+
+
+def some(observed: Observed, chosen: Bool) -> tuple[UInt64, Bool]:
+    """The vaddrs that are `chosen`, each once, and which of them the file has; of very many an evenly spaced part."""
+    rows = np.flatnonzero(chosen)
+    there = distinct(observed.vaddrs[rows[observed.inside[rows]]])
+    outside = rows[~observed.inside[rows]]
+    vaddrs = np.concatenate((there, observed.vaddrs[outside]))
+    inside = np.arange(len(vaddrs)) < len(there)
+    step = len(vaddrs) // MAX_ITEMS + 1
+    return vaddrs[::step], inside[::step]
