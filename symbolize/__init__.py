@@ -94,6 +94,7 @@ def symbolize(
     edits: "Edits | None" = None,
     tail_calls: bool = False,
     check_stacks: bool = False,
+    accept: str = "unverified",
 ) -> "Result":
     """Symbolize one profile, which is read from `source` as `load` does unless it is one, with the binaries below
     `binaries`.
@@ -117,6 +118,7 @@ def symbolize(
         edits=edits,
         tail_calls=tail_calls,
         check_stacks=check_stacks,
+        accept=accept,
     ) as symbolizer:
         return symbolizer.symbolize(source if isinstance(source, Profile) else load(source))
 

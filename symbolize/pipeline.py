@@ -16,6 +16,7 @@ from symbolize.core.closing import Closeable
 from symbolize.core.cursor import uncompiled
 from symbolize.core.errors import A_PROFILE, ReadFailure, UsageError, check_type
 from symbolize.core.reasons import Reason
+from symbolize.core.verdict import accepted
 from symbolize.enrich.frames import (
     LookupResult,
     demangle_embedded,
@@ -27,7 +28,7 @@ from symbolize.enrich.frames import (
     shown_functions,
 )
 from symbolize.names import MODES, Mode
-from symbolize.profile import NONE, Profile, choose_sample_type, combine, compact, used_locations
+from symbolize.profile import NONE, Profile, choose_sample_type, combine, compact, used_locations, with_caveats
 from symbolize.report import Report, SharedCode, build_report, heaviest
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_paths, as_roots, as_servers
 from symbolize.resolve.name_agreement import unconfirmed
@@ -91,8 +92,9 @@ class Symbolizer(Closeable):
     that came with a profile are replaced wherever a lookup answers, otherwise only by better ones. `edits` are made to
     the result. With `tail_calls` frames that tail calls took off the stacks are put back where the debug information
     leaves no doubt (R360, frames of tail calls); with `check_stacks` the report says how well stacks agree with the
-    calls in it (R361, stacks against call sites). Raises TypeError for an argument of another type, UsageError for a
-    folder or server that cannot be.
+    calls in it (R361, stacks against call sites). `accept` is the least verdict on a binary that names: "proved",
+    "supported" or "unverified". Raises TypeError for an argument of another type, UsageError for a folder or server
+    that cannot be.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class Symbolizer(Closeable):
         edits: "Edits | None" = None,
         tail_calls: bool = False,
         check_stacks: bool = False,
+        accept: str = "unverified",
         tables: Tables | None = None,
     ) -> None:
         if demangle not in MODES:
@@ -122,7 +125,7 @@ class Symbolizer(Closeable):
         self._roots, cache, maps = as_roots(binaries), as_cache(cache), as_paths(proguard_maps, "proguard_maps")
         self._deobfuscator = deobfuscator(maps) if maps else None
         with ExitStack() as held:
-            self._resolver = MappingResolver(self._roots, cache, as_servers(servers, held))
+            self._resolver = MappingResolver(self._roots, cache, as_servers(servers, held), accepted(accept))
             held.callback(self._resolver.close)
             self._held = held.pop_all()
         self._cache = cache
@@ -251,6 +254,7 @@ class Symbolizer(Closeable):
             replaced, approximate = (np.concatenate((column, column[origin])) for column in (replaced, approximate))
         warnings = [*self._warnings(profile), *(() if len(profile.samples) else ("the profile has no samples",))]
         report = build_report(profile, resolutions.reasons, resolutions.all, warnings, folded, approximate)
+        profile = with_caveats(profile, report.caveats)
         by_lookup, profile = replaced[used_locations(profile)], compact(profile)
         if self._annotate:
             from symbolize.enrich.annotate import annotate

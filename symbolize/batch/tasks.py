@@ -100,6 +100,7 @@ class WorkerConfig:
     annotate: bool = False
     tail_calls: bool = False
     check_stacks: bool = False
+    accept: str = "unverified"
     edits: "Edits | None" = None
     debuginfod: tuple[str, ...] = ()
     refresh_misses: bool = False
@@ -219,6 +220,7 @@ class Worker:
             annotate=config.annotate,
             tail_calls=config.tail_calls,
             check_stacks=config.check_stacks,
+            accept=config.accept,
             edits=config.edits,
             tables=self.tables,
         )

@@ -150,6 +150,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         annotate=options.annotate,
         tail_calls=options.tail_calls,
         check_stacks=options.check_stacks,
+        accept=options.accept,
         edits=edits_of(options),
         debuginfod=tuple(options.debuginfod),
         refresh_misses=options.refresh_misses,

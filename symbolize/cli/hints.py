@@ -36,6 +36,7 @@ OPTION_HINTS: Final[Hints] = {
         f"add its debug file to a --binaries folder (of a library of the system: install its -dbg or -debuginfo "
         f"package, and add -b {DEBUG_FOLDER}), or fetch it with --debuginfod"
     ),
+    Reason.UNCONFIRMED: "record build ids, or more samples with call stacks; --accept says how sure a file has to be",
     Reason.SERVER_FAILED: (
         "run again when the server answers; --refresh-misses tries it out at once, "
         "--debuginfod URL asks one that demands signatures"

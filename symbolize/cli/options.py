@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.core.errors import OutputError, UsageError, printable
 from symbolize.core.files import os_error_text
+from symbolize.core.verdict import ACCEPTABLE
 
 if TYPE_CHECKING:
     from symbolize.cli.arguments import Parser
@@ -64,6 +65,18 @@ def add_demangle(group: argparse._ActionsContainer, default: str = "default") ->
         default=default,
         help="how much of C++, Rust and D names to show:\ndefault drops parameters and template arguments, templates "
         f"keeps template arguments, full keeps all, none leaves names as linked (default: {default})",
+    )
+
+
+def add_accept(group: argparse._ActionsContainer) -> None:
+    """Add --accept."""
+    group.add_argument(
+        "--accept",
+        metavar="VERDICT",
+        choices=ACCEPTABLE,
+        default="unverified",
+        help="how sure a binary has to be the one that ran to name anything:\nproved by its build ID, supported by "
+        "what was sampled, or unverified, which only its name and place speak for (default: unverified)",
     )
 
 
@@ -126,6 +139,7 @@ def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
         help="server to fetch missing files from, by build ID.\nMay be given several times. env: the servers of "
         "DEBUGINFOD_URLS. Without this option nothing is asked over the network",
     )
+    add_accept(binaries)
     binaries.add_argument(
         "--refresh-misses", action="store_true", help="ask the servers again for what they did not have before"
     )

@@ -37,7 +37,7 @@ def run_plan(arguments: Sequence[str]) -> int:
     servers = Unasked([host(url) for url in options.debuginfod]) if options.debuginfod else None
     cache = None if options.no_cache or not (binaries or servers) else open_cache(options)
     code = EXIT_DONE
-    with Symbolizer(binaries, cache=cache, servers=servers) as symbolizer:
+    with Symbolizer(binaries, cache=cache, servers=servers, accept=options.accept) as symbolizer:
         for source in options.profiles:
             try:
                 found = load_all(source, load_options(options))

@@ -19,6 +19,7 @@ from symbolize.cli.arguments import Parser
 from symbolize.cli.options import (
     EXIT_DONE,
     EXIT_FAILED,
+    add_accept,
     add_cache_options,
     add_demangle,
     add_list,
@@ -88,6 +89,7 @@ def serve(options: argparse.Namespace, token: str, shared: str) -> int:
         shared=shared,
         debuginfod=options.debuginfod,
         demangle=options.demangle,
+        accept=options.accept,
         sources=options.source_path,
         uploads=options.uploads or "",
         upload_limit=options.upload_limit,
@@ -208,6 +210,7 @@ def serve_parser() -> Parser:
     add_file_options(result.group("Binaries"))
     add_server_options(result.group("Server"))
     add_demangle(result.group("Names"), "full")
+    add_accept(result.group("Names"))
     add_cache_options(result)
     return result
 

@@ -33,6 +33,7 @@ ANYWHERE: Final = (
     *(
         "annotate",
         "attempts",
+        "accept",
         "binaries",
         "check-stacks",
         "demangle",

@@ -112,6 +112,7 @@ def shown_profiles(
             warn(options, title, profile.warnings)
             if not profile.locations.has_lines().any() and len(profile.locations):
                 note(options, f"{title} has no names: give the folders with its binaries with -b")
+            note_caveats(options, title, profile)
             yield Shown(title, name, profile, True)
             continue
         result = symbolized(options, symbolizer, profile)
@@ -122,7 +123,16 @@ def shown_profiles(
         if report.leaf_percent < FEW_NAMES:
             share = f"{report.leaf_percent:.1f} % of the samples are in named code"
             note(options, f"{title}: {share}; symbolize {source} -b DIR says what is missing")
+        note_caveats(options, title, result.profile)
         yield Shown(title, name, result.profile, not report.failures, report.leaf_percent)
+
+
+def note_caveats(options: argparse.Namespace, title: str, profile: Profile) -> None:
+    """Print which binaries are not proved to be those that ran."""
+    from symbolize.profile import caveats_of
+
+    for text in caveats_of(profile):
+        note(options, f"{title}: {text}")
 
 
 def edited(options: argparse.Namespace, profile: Profile) -> Profile:

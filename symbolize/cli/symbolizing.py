@@ -37,6 +37,7 @@ def open_symbolizer(options: argparse.Namespace, binaries: Sequence[str]) -> Ite
             edits=edits_of(options),
             tail_calls=options.tail_calls,
             check_stacks=options.check_stacks,
+            accept=options.accept,
         ) as symbolizer,
     ):
         yield symbolizer

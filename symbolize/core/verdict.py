@@ -1,6 +1,9 @@
 """What the evidence says of a file: whether it is the build that ran."""
 
 from enum import IntEnum
+from typing import Final
+
+from symbolize.core.errors import UsageError
 
 
 class Verdict(IntEnum):
@@ -24,3 +27,14 @@ class Verdict(IntEnum):
     def text(self) -> str:
         """The word for it: "proved", "supported", "unverified", "refuted"."""
         return self.name.lower()
+
+
+ACCEPTABLE: Final = ("proved", "supported", "unverified")
+"""The verdicts that may name, by their words, the strongest first."""
+
+
+def accepted(word: str) -> Verdict:
+    """The least verdict that names, by its word. Raises UsageError for another word."""
+    if word not in ACCEPTABLE:
+        raise UsageError(f"accept: unknown verdict {word!r}; there are {', '.join(ACCEPTABLE)}")
+    return Verdict[word.upper()]

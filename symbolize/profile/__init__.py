@@ -2,6 +2,7 @@
 
 from symbolize.core.arrays import NONE
 from symbolize.profile.assignment import assign_mappings
+from symbolize.profile.caveats import caveats_of, with_caveats
 from symbolize.profile.combine import combine
 from symbolize.profile.compact import compact, used_locations
 from symbolize.profile.frame_table import Frame
@@ -43,9 +44,11 @@ __all__ = [
     "Strings",
     "ValueType",
     "assign_mappings",
+    "caveats_of",
     "choose_sample_type",
     "combine",
     "compact",
     "merged",
     "used_locations",
+    "with_caveats",
 ]

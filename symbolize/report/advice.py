@@ -6,6 +6,7 @@ from typing import Final
 
 from symbolize.core.reasons import Reason
 from symbolize.core.terminal import Style, wrapped
+from symbolize.core.verdict import Verdict
 from symbolize.report.model import MappingRow, Report
 from symbolize.report.reason_texts import HINTS, NAMES_ONLY, NO_MEMORY_MAP, TEXTS, UNVERIFIED, Hints
 
@@ -59,7 +60,7 @@ class Advice:
                     self.add_miss(reason, row.missed_flat[reason] / leaves, value / frames)
             if is_bare(row):
                 self._add(*NAMES_ONLY, row.without_lines_flat / leaves, row.without_lines_value / frames)
-            if row.files and row.symbolized_locations and not row.verified and not row.build_id:
+            if row.files and row.symbolized_locations and row.verdict is Verdict.UNVERIFIED:
                 self._add(*UNVERIFIED, row.symbolized_flat / leaves, row.symbolized_value / frames)
 
     def add_miss(self, reason: Reason, leaves: float, frames: float) -> None:

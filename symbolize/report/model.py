@@ -48,6 +48,10 @@ class MappingOutcome(Protocol):
     def stack_check(self) -> StackCheck | None: ...
 
 
+MAX_CAVEATS = 5
+"""Binaries that are not proved and named one by one."""
+
+
 @dataclass(eq=False, slots=True)
 class MappingRow:
     """One mapping in the report.
@@ -97,6 +101,11 @@ class MappingRow:
     def verified(self) -> bool:
         """Whether the files are proved to be of the build that ran."""
         return self.verdict is Verdict.PROVED
+
+    @property
+    def sureness(self) -> str:
+        """The verdict, and what it is known by, in words."""
+        return self.verdict.text + (f": {self.evidence}" if self.evidence else "")
 
     @property
     def weight(self) -> tuple[float, float, float]:
@@ -188,6 +197,25 @@ class Report:
     def decided_value(self) -> float:
         """Value of those of them whose callers say which of the functions they are."""
         return sum(code.decided for code in self.folded)
+
+    @property
+    def caveats(self) -> list[str]:
+        """A sentence on the binaries that named something and are not proved to be those that ran, the heaviest first,
+        with the share of the value whose leaf they named; none if all are proved."""
+        rows = [
+            row
+            for row in sorted(self.mappings, key=lambda row: (*(-each for each in row.weight), row.name))
+            if row.files and not row.verified and row.symbolized_locations > row.had_names
+        ]
+        total = self.sample_value or 1.0
+        shown = [
+            f"{row.name.rpartition('/')[2] or row.files[0]}, {100 * row.symbolized_flat / total:.1f} % ({row.sureness})"
+            for row in rows[:MAX_CAVEATS]
+        ]
+        if more := rows[MAX_CAVEATS:]:
+            share = sum(row.symbolized_flat for row in more) / total
+            shown.append(f"and {len(more)} more, {100 * share:.1f} %")
+        return [f"not proved to be what ran: {'; '.join(shown)}"] if shown else []
 
     @property
     def had_names(self) -> int:

@@ -30,7 +30,7 @@ TEXTS: Final[Mapping[Reason, str]] = {
     Reason.SERVER_FAILED: "a server that may have it failed",
     Reason.CHANGED: "binary changed while it was read",
     Reason.READ_FAILED: "reading the binary failed",
-    Reason.UNCONFIRMED: "too few callers to confirm the file",
+    Reason.UNCONFIRMED: "too little confirms the file",
 }
 """What happened, for a table."""
 
@@ -56,7 +56,7 @@ HINTS: Final[Hints] = {
     Reason.SERVER_FAILED: "run again when the server answers",
     Reason.CHANGED: "run again when nothing writes to it",
     Reason.READ_FAILED: "run again; the detail says what failed",
-    Reason.UNCONFIRMED: "record call stacks: text on huge pages is confirmed by its callers",
+    Reason.UNCONFIRMED: "record build ids, or more samples with call stacks; `accept` says how sure a file has to be",
 }
 """The hints of the library. The command has its own, with names of options."""
 
@@ -66,8 +66,8 @@ NAMES_ONLY: Final = (
     "the binary has no debug information: add its debug file, or build with -g, for lines and inlined functions",
 )
 UNVERIFIED: Final = (
-    "unverified: no build id",
-    "matched by name and call sites only: keep the build that ran, and no other, in the folders",
+    "unverified: too little speaks for the file",
+    "record build ids (perf record --buildid-mmap), or keep the build that ran, and no other, in the folders",
 )
 """What is said of mappings whose frames have names, and what helps."""
 

@@ -166,5 +166,4 @@ def how_sure(row: MappingRow) -> str:
     """The mark of files that may not be those that ran."""
     if row.verified:
         return ""
-    why = [each for each in ("" if row.build_id else "no build id", row.evidence) if each]
-    return f" ({row.verdict.text}: {', '.join(why)})" if why else f" ({row.verdict.text})"
+    return f" ({row.sureness})"

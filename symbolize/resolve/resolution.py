@@ -80,6 +80,11 @@ class Resolution:
         return self.verdict is Verdict.PROVED
 
     @property
+    def sureness(self) -> str:
+        """The verdict, and what it is known by, in words."""
+        return self.verdict.text + (f": {self.evidence}" if self.evidence else "")
+
+    @property
     def is_whole(self) -> bool:
         """Whether no other file of the build would add anything."""
         return isinstance(self.binary, Binary) and self.binary.rank == 0 and self.binary.code is not None

@@ -69,10 +69,17 @@ class PendingDecode(NamedTuple):
 class MappingResolver:
     """Finds the binaries of mappings below `roots`, and on `servers` by build id; the binaries stay open.
 
-    Their tables are kept in `cache`, if there is one.
+    Their tables are kept in `cache`, if there is one. `accept` is the least verdict on a binary that names.
     """
 
-    def __init__(self, roots: Sequence[str], cache: TableCache | None, servers: Servers | None) -> None:
+    def __init__(
+        self,
+        roots: Sequence[str],
+        cache: TableCache | None,
+        servers: Servers | None,
+        accept: Verdict = Verdict.UNVERIFIED,
+    ) -> None:
+        self._accept = accept
         self._servers = None if servers is None else Listener(servers)
         self._index = BinaryIndex(roots, cache.base if cache is not None else None, self._servers)
         self._opened = OpenBinaries(self._index, cache)
@@ -152,6 +159,9 @@ class MappingResolver:
         elif self._opened.reopened is not None:
             result = replace(result, suspect=Failure.of(self._opened.reopened))
         self._opened.close_unused()
+        if result.binary is not None and result.verdict < self._accept:
+            detail = f"{', '.join(result.files)} is {result.sureness}"
+            result = result.refused(Reason.UNCONFIRMED, detail=detail, files=())
         return result
 
     def pending_decodes(

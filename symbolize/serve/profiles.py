@@ -48,6 +48,7 @@ class Origin(NamedTuple):
     cache_limit: int
     debuginfod: tuple[str, ...]
     mode: Mode
+    accept: str
 
 
 class Job(NamedTuple):
@@ -97,7 +98,7 @@ def symbolized(job: Job) -> Symbolized | Exception:
 def profiles_of(origin: Origin) -> "Profiles":
     """The profiles of this process, which stays with what it has open."""
     servers = open_behind(origin.debuginfod)
-    return Profiles(origin.roots, open_tables(origin.cache, origin.cache_limit), servers, origin.mode)
+    return Profiles(origin.roots, open_tables(origin.cache, origin.cache_limit), servers, origin.mode, origin.accept)
 
 
 def open_behind(urls: Sequence[str]) -> AnyClient | None:
@@ -108,8 +109,10 @@ def open_behind(urls: Sequence[str]) -> AnyClient | None:
 class Profiles:
     """Symbolizes profiles, one at a time."""
 
-    def __init__(self, roots: Sequence[str], cache: TableCache, servers: Servers | None, mode: Mode) -> None:
-        self._roots, self._cache, self._servers, self._mode = roots, cache, servers, mode
+    def __init__(
+        self, roots: Sequence[str], cache: TableCache, servers: Servers | None, mode: Mode, accept: str
+    ) -> None:
+        self._roots, self._cache, self._servers, self._mode, self._accept = roots, cache, servers, mode, accept
         self._made: dict[Mode, tuple[float, Symbolizer]] = {}
         self._walk = 0
 
@@ -161,7 +164,9 @@ class Profiles:
         if symbolizer is None or now - made_at > RENEWED or symbolizer.open_binaries > MAX_OPEN:
             if symbolizer is not None:
                 symbolizer.close()
-            symbolizer = Symbolizer(self._roots, demangle=mode, cache=self._cache, servers=self._servers)
+            symbolizer = Symbolizer(
+                self._roots, demangle=mode, cache=self._cache, servers=self._servers, accept=self._accept
+            )
             symbolizer.index.use_last_walk()
             self._made[mode] = now, symbolizer
         return symbolizer

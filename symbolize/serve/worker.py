@@ -43,6 +43,7 @@ class Settings:
     shared: str
     debuginfod: Sequence[str] = ()
     demangle: Mode = "full"
+    accept: str = "unverified"
     sources: Sequence[str] = ()
     uploads: str = ""
     upload_limit: int = Limits.upload
@@ -124,7 +125,7 @@ def application(settings: Settings) -> ASGIApp:
     roots, behind = tuple(roots_of(settings)), tuple(settings.debuginfod)
     parts = Parts(
         modules_of(settings, servers, metrics),
-        Origin(roots, settings.cache, settings.cache_limit, behind, settings.demangle),
+        Origin(roots, settings.cache, settings.cache_limit, behind, settings.demangle, settings.accept),
         list(settings.sources),
         servers,
         Uploads(settings.uploads, settings.upload_limit, settings.uploads_limit) if settings.uploads else None,

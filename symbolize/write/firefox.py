@@ -4,7 +4,7 @@ The tables are those of version 48, which later versions of the viewer convert.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -27,9 +27,9 @@ Table = dict[str, Any]
 """Columns by name, and their `length`."""
 
 
-def pieces(stacks: Stacks, profile: Profile, title: str) -> Iterator[bytes]:
+def pieces(stacks: Stacks, profile: Profile, title: str, caveats: Sequence[str] = ()) -> Iterator[bytes]:
     """The file, with one thread, which has the default sample type. `stacks` are those of `profile`."""
-    head = {"meta": meta(profile, title), "libs": libraries(profile), "pages": []}
+    head = {"meta": meta(profile, title) | extra(caveats), "libs": libraries(profile), "pages": []}
     yield (json.dumps(head).removesuffix("}") + ', "threads": [{').encode()
     separator = ""
     for name, value in thread(stacks, profile, title):  # one table at a time: their texts are large
@@ -54,6 +54,12 @@ def meta(profile: Profile, title: str) -> Table:
         "markerSchema": [],
         "categories": [{"name": name, "color": colour, "subcategories": ["Other"]} for name, colour in CATEGORIES],
     }
+
+
+def extra(caveats: Sequence[str]) -> Table:
+    """What the viewer lists among the facts of the recording."""
+    entries = [{"label": "Binaries", "format": "string", "value": each} for each in caveats]
+    return {"extra": [{"label": "Symbols", "entries": entries}]} if entries else {}
 
 
 def libraries(profile: Profile) -> list[Table]:

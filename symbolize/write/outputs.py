@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from symbolize.core.errors import A_PROFILE, UsageError, check_type
+from symbolize.core.errors import A_PROFILE, UsageError, check_type, printable
 
 if TYPE_CHECKING:
     from symbolize.analysis import Filters, Sources
@@ -48,7 +49,7 @@ class View:
     """What a view shows of a profile: its `title` (empty: the name of its file), the sample type that comes first, by
     name or number (empty: the profile's own), the samples and frames that `filters` leave, the `base` that it is
     compared with, and where `sources` are found. A pprof file has what the filters leave, and that sample type as its
-    default."""
+    default. `caveats` are set when it is written."""
 
     title: str = ""
     sample_type: str = ""
@@ -56,6 +57,7 @@ class View:
     base: "Profile | None" = None
     base_title: str = ""
     sources: "Sources | None" = None
+    caveats: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("title", "sample_type", "base_title"):
@@ -126,9 +128,11 @@ def kinds_with_base() -> str:
 def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[bytes]:
     """The bytes of a view of `profile`. Raises UsageError for a base or sample type that cannot be shown."""
     from symbolize import analysis
-    from symbolize.profile import choose_sample_type
+    from symbolize.profile import caveats_of, choose_sample_type
 
     view = view if view.title else replace(view, title=os.path.basename(profile.source) or "profile")
+    both = (profile, view.base) if view.base is not None else (profile,)
+    view = replace(view, caveats=tuple(text for each in both for text in caveats_of(each)))
     if view.sample_type:
         profile = replace(profile)
         choose_sample_type(profile, view.sample_type)
@@ -147,7 +151,7 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
     if output.name == "svg":
         from symbolize.write import svg
 
-        return svg.pieces(stacks, view.title)
+        return svg.pieces(stacks, view.title, view.caveats)
     if output.name == "folded":
         from symbolize.write import folded
 
@@ -155,15 +159,16 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
     if output.name == "speedscope":
         from symbolize.write import speedscope
 
-        return speedscope.pieces(stacks, view.title)
+        return speedscope.pieces(stacks, view.title, view.caveats)
     if output.name == "firefox":
         from symbolize.write import firefox
 
-        return firefox.pieces(stacks, profile, view.title)
+        return firefox.pieces(stacks, profile, view.title, view.caveats)
     if output.name == "text":
         from symbolize.analysis.text import difference_lines, top_lines
 
         lines = top_lines(stacks) if view.base is None else difference_lines(stacks)
+        lines = chain((f"# {printable(each)}" for each in view.caveats), lines)
         return (f"{line}\n".encode(errors="backslashreplace") for line in lines)
     from symbolize.write import table
 

@@ -1,7 +1,7 @@
 """Stacks as speedscope's own file format, with inlined frames and unnamed modules."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from symbolize.analysis import Stacks, call_tree
@@ -12,7 +12,7 @@ UNITS: Final = frozenset({"bytes", "microseconds", "milliseconds", "nanoseconds"
 """Units that speedscope knows; all others are "none"."""
 
 
-def pieces(stacks: Stacks, title: str) -> Iterator[bytes]:
+def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[bytes]:
     """The file: a profile for each sample type, with a sample for each distinct stack."""
     stacks.check_steps(len(stacks.types))
     tree = call_tree(stacks)
@@ -22,7 +22,7 @@ def pieces(stacks: Stacks, title: str) -> Iterator[bytes]:
     ]
     head = {
         "$schema": SCHEMA,
-        "exporter": "symbolize",
+        "exporter": "; ".join(["symbolize", *caveats]),
         "name": title,
         "activeProfileIndex": stacks.default,
         "shared": {"frames": frames},

@@ -1,7 +1,7 @@
 """A flame graph as a picture: SVG without scripts, for documents and chats."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
@@ -33,7 +33,7 @@ STYLE: Final = (
 )
 
 
-def pieces(stacks: Stacks, title: str) -> Iterator[bytes]:
+def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[bytes]:
     """The picture of the default sample type, the root at the bottom and the heaviest callee on the left."""
     kind, unit = stacks.types[stacks.default]
     tree = call_tree(stacks)
@@ -47,7 +47,7 @@ def pieces(stacks: Stacks, title: str) -> Iterator[bytes]:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">\n'
         f'<style>{STYLE}</style>\n<rect width="{WIDTH}" height="{height}" fill="#fff"/>\n'
         f'<text class="title" x="{MARGIN}" y="{MARGIN + FONT}">{text(title)}: {text(kind)}, '
-        f"{text(quantity(totals[0], unit))}</text>\n"
+        f"{text(quantity(totals[0], unit))}</text>\n" + "".join(f"<desc>{text(each)}</desc>\n" for each in caveats)
     ).encode()
     scale = (WIDTH - 2 * MARGIN) / totals[0] if totals[0] else 0.0
     is_unnamed = ((tree.flags & np.uint8(FrameFlag.UNSYMBOLIZED)) != 0).tolist()

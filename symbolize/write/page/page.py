@@ -66,6 +66,8 @@ class Picture:
     """For each frame of the tree the line of its file that the source view shows, 0 if there is none."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Texts of the source files to embed, by their path in `lines` and in the frames."""
+    caveats: Sequence[str] = ()
+    """Which binaries are not proved."""
 
 
 def pieces(stacks: "Stacks", view: "View") -> Iterator[bytes]:
@@ -87,6 +89,7 @@ def picture_of(stacks: "Stacks", view: "View") -> Picture:
         lines=lines,
         frame_lines=heaviest_lines(stacks),
         sources=sources,
+        caveats=view.caveats,
     )
     if view.base is None:
         return replace(picture, totals=totals)
@@ -126,6 +129,7 @@ def page_pieces(picture: Picture) -> Iterator[bytes]:
     style = _part("page.css")
     texts: dict[str, str] = {
         "TITLE": html.escape(printable(picture.title)),
+        "CAVEATS": "".join(f'<p class="caveat">{html.escape(printable(each))}</p>' for each in picture.caveats),
         "SCRIPT-HASH": _hash(script),
         "STYLE-HASH": _hash(style),
         "STYLE": style,
