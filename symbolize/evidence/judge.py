@@ -73,9 +73,14 @@ class Judgement(NamedTuple):
         return sum(each.contradicting for each in self.counts)
 
     @property
+    def doubt(self) -> float:
+        """How much the evidence speaks against the file, in powers of ten."""
+        return doubt(self.counts)
+
+    @property
     def support(self) -> float:
-        """How much the evidence speaks for the file, in powers of ten."""
-        return support(self.counts) - doubt(self.counts)
+        """How much more it speaks for the file than against it."""
+        return support(self.counts) - self.doubt
 
 
 @dataclass(eq=False)

@@ -71,5 +71,7 @@ UNVERIFIED: Final = (
 )
 """What is said of mappings whose frames have names, and what helps."""
 
-NO_MEMORY_MAP: Final = "the profile has no memory map, which is written last: record it again, and end the recording"
+NO_MEMORY_MAP: Final = (
+    "the profile has no memory map: give the one binary that it is of as a file, if that is not position-independent"
+)
 """What helps where no address is in a mapping, because the profile has none."""

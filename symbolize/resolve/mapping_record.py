@@ -159,7 +159,8 @@ def call_site_mask(profile: Profile, *, is_sound: bool) -> Bool:
     is_caller = caller_mask(profile)
     if not is_sound:
         samples = profile.samples
-        is_mapped = np.append(np.ones(len(profile.mappings), np.bool_), False)  # the last is for no mapping
+        # The last is for no mapping.
+        is_mapped = np.append(np.ones(len(profile.mappings), np.bool_), not has_map(profile))
         if len(profile.address_kinds):
             is_mapped[:-1] = profile.address_kinds != AddressKind.NO_BINARY
         is_known = is_mapped[profile.locations.mapping] | (profile.locations.address >= np.uint64(KERNEL_HALF))
@@ -167,6 +168,11 @@ def call_site_mask(profile: Profile, *, is_sound: bool) -> Bool:
         first = np.repeat(lost[samples.location_offsets[:-1]], np.diff(samples.location_offsets))
         is_caller &= lost[:-1] == first
     return marked(profile.samples.locations, len(profile.locations), is_caller)
+
+
+def has_map(profile: Profile) -> bool:
+    """Whether a profile says of any address which file it is in."""
+    return bool(len(profile.mappings) and (profile.mappings.filename | profile.mappings.build_id).any())
 
 
 def exact_leaves(profile: Profile) -> Bool:

@@ -116,7 +116,7 @@ def open_module(
             chosen, problems = opened.one(found)
             problems = problems or [found.detail or "no binary has this build id"]
         else:
-            found = _files_of(index, name)
+            found = files_of(index, name)
             chosen, problems = opened.with_file(name, found), opened.open(found).unreadable
         if chosen is None:
             raise InputError(name, "; ".join(problem.removeprefix(f"{name}: ") for problem in problems))
@@ -126,7 +126,7 @@ def open_module(
     return Module(opened, chosen, found.build_id)
 
 
-def _files_of(index: BinaryIndex, path: str) -> BinaryMatch:
+def files_of(index: BinaryIndex, path: str) -> BinaryMatch:
     """The file at `path`, and what the index has of its build."""
     try:
         build_id = read_build_id(path)

@@ -1,5 +1,6 @@
 """Resolves the mappings of profiles: which of the binaries below some folders, and on servers, answers for each."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,14 +30,15 @@ from symbolize.evidence.judge import Judge, Judgement, joined
 from symbolize.profile import NONE, AddressKind, Profile, assign_mappings
 from symbolize.profile.assignment import covers_everything
 from symbolize.resolve.address_maps import map_in_images, map_locations, misfit
-from symbolize.resolve.addresses import MappedAddresses
+from symbolize.resolve.addresses import MappedAddresses, in_code
 from symbolize.resolve.build_matching import in_file_map, infer_load_bias
 from symbolize.resolve.candidates import Candidate
 from symbolize.resolve.choice import BuildMatch, Judged, Selection, select_build
 from symbolize.resolve.code import CodeResolver
 from symbolize.resolve.huge_pages import HugePages, Layout, MatchOf, is_moved_text
 from symbolize.resolve.judging import judge_mapping, observe, same_names
-from symbolize.resolve.mapping_record import MappingRecord, processes, records_of, weight_of_mappings
+from symbolize.resolve.mapping_record import MappingRecord, has_map, processes, records_of, weight_of_mappings
+from symbolize.resolve.module import files_of
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers import SymbolProviders
 from symbolize.resolve.resolution import Resolution, Resolutions
@@ -48,6 +50,8 @@ MAX_SHOWN = 400
 """Characters of a recorded path in a report."""
 MAX_POOLED = 256
 """Mappings of one file, in one process or several, that are judged together."""
+MIN_SHARE = 0.5
+"""Of the addresses of a profile without a memory map so many lie in the only binary, or it is another one."""
 MAX_ATTEMPTS = 2
 """How often a mapping is resolved whose files change meanwhile."""
 
@@ -80,6 +84,8 @@ class MappingResolver:
         accept: Verdict = Verdict.UNVERIFIED,
     ) -> None:
         self._accept = accept
+        self._roots = roots
+        self._only_binary = ""
         self._servers = None if servers is None else Listener(servers)
         self._index = BinaryIndex(roots, cache.base if cache is not None else None, self._servers)
         self._opened = OpenBinaries(self._index, cache)
@@ -120,6 +126,8 @@ class MappingResolver:
         self._huge_pages.prepare(records[:-1])
         self._by_file.clear()
         self._of_file = grouped(records[:-1])
+        is_alone = len(self._roots) == 1 and not has_map(profile) and os.path.isfile(self._roots[0])
+        self._only_binary = self._roots[0] if is_alone else ""
         self._prefetch(profile, records[:-1])
         return Resolutions(map(self.resolve, records), len(profile.locations))
 
@@ -238,8 +246,8 @@ class MappingResolver:
             return provided
         if record.kind == AddressKind.NO_BINARY:
             return Resolution(reason=Reason.NOT_A_FILE)
-        if record.mapping == NONE:
-            return Resolution(reason=Reason.NO_MAPPING)
+        if record.mapping == NONE or is_placeholder(record):
+            return self._find_only_binary(record) if self._only_binary else Resolution(reason=Reason.NO_MAPPING)
         found = self._find_binary(record)
         if found.binary is None and is_moved_text(record):
             return self._huge_pages.find(record, found)
@@ -260,8 +268,6 @@ class MappingResolver:
     def _find_binary(self, record: MappingRecord, match_of: MatchOf | None = None) -> Resolution:
         """The binary of a mapping by its build id or name; of several builds, and where no build id proves it, as the
         judge says. `match_of` judges instead."""
-        if not (record.build_id or record.filename) and covers_everything(record.start, record.limit):
-            return Resolution(reason=Reason.NO_MAPPING)
         found = find_recorded(self._index, record.build_id, record.filename)
         result = self._select(record, found, match_of)
         if result.binary is None and record.is_claim:
@@ -271,6 +277,34 @@ class MappingResolver:
             if other.tried and not found.paths:
                 return replace(result, tried=(*result.tried, *other.tried))
         return result
+
+    def _find_only_binary(self, record: MappingRecord) -> Resolution:
+        """The only binary there is for a profile without a memory map, if it cannot be anywhere else (R373, one binary
+        without a map)."""
+        path = self._only_binary
+        candidates, unreadable = self._open_candidates([("path", files_of(self._index, path))])
+        if not candidates:
+            return Resolution(reason=Reason.UNREADABLE, detail="; ".join(unreadable))
+        binary = candidates[0].binary
+        if binary.loaded.kind != "ET_EXEC":
+            detail = f"{path} is position-independent: without a memory map nobody knows where it was"
+            return Resolution(reason=Reason.NO_MAPPING, detail=detail)
+
+        def address_map(addresses: UInt64) -> MappedAddresses:
+            return addresses, in_code(addresses, binary.loaded.segments)
+
+        def match_of(binary: Binary) -> BuildMatch:
+            vaddrs, inside = address_map(record.addresses)
+            if inside.mean() < MIN_SHARE:
+                return BuildMatch(f"{int((~inside).sum())} of {len(inside)} addresses lie outside of its code")
+            judgement = judge_mapping(self._judge, record, binary, (vaddrs, inside))
+            return BuildMatch(judgement.text if judgement.support < 0 else "", judgement)
+
+        selection = select_build(candidates, match_of, path, lambda _: True)
+        if selection.candidate is None:
+            return Resolution(reason=selection.reason, detail=selection.detail, tried=selection.tried)
+        found = Resolution(tried=selection.tried, address_map=address_map)
+        return self._answered(found, selection, unreadable, is_fetched=False)
 
     def _find_despite(self, record: MappingRecord, match_of: MatchOf | None) -> Resolution:
         """The binary with the name of a mapping whose build id was read later, and is that of another file; only one
@@ -444,6 +478,11 @@ class MappingResolver:
             detail="",
             problems=[*unreadable, *differing, *binary.refused],
         )
+
+
+def is_placeholder(record: MappingRecord) -> bool:
+    """Whether a mapping says nothing of what is mapped where, as pprof has one for profiles without a memory map."""
+    return not (record.build_id or record.filename) and covers_everything(record.start, record.limit)
 
 
 def grouped(records: Iterable[MappingRecord]) -> dict[tuple[str, str], list[MappingRecord]]:
