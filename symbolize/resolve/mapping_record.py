@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int64, UInt64, distinct, is_among, marked, pair, unpair
-from symbolize.profile import NONE, AddressKind, IdOrigin, LeafKind, Profile, StackSource
+from symbolize.profile import NONE, AddressKind, IdOrigin, LeafKind, Profile, Samples, StackSource
 from symbolize.resolve.name_agreement import ExistingNames, existing_names
 
 PROCESS_LABELS = (b"pid", b"process_id", b"process.pid", b"tgid")
@@ -163,10 +163,8 @@ def call_site_mask(profile: Profile, *, is_sound: bool) -> Bool:
         is_mapped = np.append(np.ones(len(profile.mappings), np.bool_), not has_map(profile))
         if len(profile.address_kinds):
             is_mapped[:-1] = profile.address_kinds != AddressKind.NO_BINARY
-        is_known = is_mapped[profile.locations.mapping] | (profile.locations.address >= np.uint64(KERNEL_HALF))
-        lost = np.append(0, np.cumsum(~is_known[samples.locations]))
-        first = np.repeat(lost[samples.location_offsets[:-1]], np.diff(samples.location_offsets))
-        is_caller &= lost[:-1] == first
+        is_known = is_mapped[profile.locations.mapping][samples.locations] | kernel_frames(profile)
+        is_caller &= unbroken(samples, is_known)
     return marked(profile.samples.locations, len(profile.locations), is_caller)
 
 
@@ -184,7 +182,7 @@ def exact_leaves(profile: Profile) -> Bool:
     first = samples.location_offsets[:-1][has_value]
     frames = np.zeros(len(samples.locations), np.bool_)
     frames[first] = True
-    in_kernel = (profile.locations.address >= np.uint64(KERNEL_HALF))[samples.locations]
+    in_kernel = kernel_frames(profile)
     frames[1:] |= in_kernel[:-1] & ~in_kernel[1:] & np.repeat(has_value, np.diff(samples.location_offsets))[1:]
     return marked(samples.locations, len(profile.locations), frames)
 
@@ -197,11 +195,25 @@ def caller_mask(profile: Profile) -> Bool:
     samples = profile.samples
     above = np.ones(len(samples.locations), np.bool_)
     above[samples.location_offsets[:-1][np.diff(samples.location_offsets) > 0]] = False
-    is_kernel = profile.locations.address >= np.uint64(KERNEL_HALF)
-    if is_kernel.any():
-        in_kernel = is_kernel[samples.locations]
-        above[1:] &= in_kernel[1:] | ~in_kernel[:-1]
+    in_kernel = kernel_frames(profile)
+    above[1:] &= in_kernel[1:] | ~in_kernel[:-1]
     return above
+
+
+def kernel_frames(profile: Profile) -> Bool:
+    """Which frames of the stacks are those of the kernel, which come before all others: bool[frames]. Such an address
+    behind them is none: a walk along frame pointers may read any number."""
+    samples = profile.samples
+    in_kernel = profile.locations.address >= np.uint64(KERNEL_HALF)
+    frames = in_kernel[samples.locations]
+    return unbroken(samples, frames) if in_kernel.any() else frames
+
+
+def unbroken(samples: Samples, frames: Bool) -> Bool:
+    """Which of some `frames` have only such frames below them on their stacks: bool[frames]."""
+    others = np.append(0, np.cumsum(~frames))
+    first = np.repeat(others[samples.location_offsets[:-1]], np.diff(samples.location_offsets))
+    return frames & (others[:-1] == first)
 
 
 def processes(profile: Profile) -> set[int]:
