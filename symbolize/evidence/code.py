@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from capstone import Cs
 
 X86: Final = frozenset({"EM_X86_64", "EM_386"})
-MAX_PADDING: Final = 64
-"""Bytes between two functions, at most, that are padding for sure. In a longer gap may be code of assembler without
-call frame information or the size of a symbol."""
+MAX_PADDING: Final = 4096
+"""Bytes between two functions, at most, that are looked at for being padding."""
+PADDING: Final = frozenset({"nop", "int3", "udf"})
+"""Instructions that fill the space between functions, where nothing runs. Others may be code of assembler without call
+frame information or the size of a symbol."""
 MAX_BODY: Final = 1 << 16
 """Bytes of a function that are decoded: its first."""
 MAX_DECODED: Final = 1 << 22
@@ -72,6 +74,7 @@ class Code:
         self._binary = binary
         self.image = image
         self._bodies: dict[int, Body | None] = {}
+        self._gaps: dict[int, bool] = {}
         self._decoded = 0
 
     @classmethod
@@ -93,8 +96,11 @@ class Code:
         at = np.searchsorted(begin, vaddrs, side="right")
         before = np.where(at > 0, end[at - 1] if len(end) else 0, np.uint64(0))
         behind = np.append(begin, ~np.uint64(0))[at]
-        is_short = (at > 0) & (behind - before < np.uint64(MAX_PADDING))
-        result[in_code] = np.where(is_short, np.int8(Place.PADDING), np.int8(Place.UNKNOWN))[in_code]
+        gaps = in_code & (before <= vaddrs)
+        result[in_code] = Place.UNKNOWN
+        for first, last in {*zip(before[gaps].tolist(), behind[gaps].tolist(), strict=True)}:
+            if self._is_padding(first, last):
+                result[gaps & (before == np.uint64(first))] = Place.PADDING
         result[(before > vaddrs) & in_code] = Place.FUNCTION
         result[within(vaddrs, *self._stubs)] = Place.STUB
         return result
@@ -109,6 +115,11 @@ class Code:
                 here = (at >= 0) & (ends[at] > vaddrs)
                 begin[here], end[here] = begins[at[here]], ends[at[here]]
         return begin, end
+
+    def has_frame(self, vaddrs: UInt64) -> Bool:
+        """Which of `vaddrs` have call frame information."""
+        begin, end = self._frames
+        return within(vaddrs, begin, np.maximum.accumulate(end))
 
     def begins_instruction(self, vaddrs: UInt64) -> Int8:
         """Whether an instruction begins at each of `vaddrs`: 1, 0, or -1 where that is not known."""
@@ -242,6 +253,17 @@ class Code:
                 elif not begin <= target < end:
                     jumps.append(target)
         return Body(np.array(starts, np.uint64), position, jumps, is_open or position < end)
+
+    def _is_padding(self, begin: int, end: int) -> bool:
+        """Whether nothing but padding is between two functions."""
+        if begin not in self._gaps:
+            data = self._bytes(begin, end - begin) if begin and end - begin <= MAX_PADDING else b""
+            filled = 0 if data.strip(b"\0") else len(data)
+            if not filled and self._decoder is not None:
+                decoded = self._decoder.disasm_lite(data, begin)
+                filled = sum(length for _, length, mnemonic, _ in decoded if mnemonic in PADDING)
+            self._gaps[begin] = len(data) > 0 and filled == len(data)
+        return self._gaps[begin]
 
     def _bytes(self, begin: int, size: int) -> bytes:
         for segment in self.image.segments:

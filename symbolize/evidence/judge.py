@@ -147,7 +147,8 @@ def sites(code: Code, observed: Observed) -> list[Count]:
 
 def targets(code: Code, observed: Observed) -> Count:
     """How many call sites call directly what most of their next frames are in, by tail calls too; calls through
-    pointers and tables of linkage say nothing."""
+    pointers and tables of linkage say nothing. Code without call frame information is unwound along frame pointers,
+    which skips its caller."""
     kind = Evidence.TARGETS if observed.is_sound else Evidence.DOUBTFUL_TARGETS
     callee, caller = observed.pairs()
     known = np.flatnonzero(observed.inside[callee] & observed.inside[caller] & observed.is_call[caller])
@@ -156,6 +157,8 @@ def targets(code: Code, observed: Observed) -> Count:
     called = code.targets(callers)
     places = code.places(called)
     is_judged = (called != 0) & (places != Place.STUB) & (places != Place.UNKNOWN)
+    if observed.is_sound:
+        is_judged &= code.has_frame(callees)
     balance: dict[int, int] = {}
     columns = (column[is_judged].tolist() for column in (callers, called, callees))
     for caller_vaddr, target, vaddr in zip(*columns, strict=True):
