@@ -365,9 +365,10 @@ class MappingResolver:
         return BuildMatch(judgement=judgement)
 
     def _pooled(self, record: MappingRecord, mapper: Mapper, claim: int, binary: Binary) -> Judgement | None:
-        """The judgement by all mappings of the file that a mapping is of; None if it is the only one."""
+        """The judgement by all mappings of the file that a mapping is of; None if it is the only one, and of a binary
+        without code, whose callers are the same in each of them."""
         records = self._of_file.get((record.filename, record.build_id), ())
-        if len(records) < 2:
+        if len(records) < 2 or binary.code is None:
             return None
         key = record.filename, record.build_id, claim, binary
         if key not in self._by_file:
