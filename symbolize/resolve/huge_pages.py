@@ -104,13 +104,15 @@ class HugePages:
                 continue
             match_of = partial(match_text, self._judge, record, neighbour)
             answer = self._find(neighbour, match_of)
+            text = f"text of {neighbour.filename or neighbour.build_id} on huge pages"
             if not isinstance(answer.binary, Binary):
+                if answer.reason is Reason.MISFIT and (text, answer.detail) not in tried:
+                    tried.append((text, answer.detail))
                 continue
             match = match_of(answer.binary)
             if match.base is None or (answer.binary, match.base.distance) in judged:
                 continue
             judged.add((answer.binary, match.base.distance))
-            text = f"text of {neighbour.filename or neighbour.build_id} on huge pages"
             tried.append((text, match.text))
             if match.verdict is Verdict.SUPPORTED:
                 address_map = in_file_map(answer.binary, match.base)
