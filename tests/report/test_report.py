@@ -13,6 +13,7 @@ import pytest
 import symbolize
 from symbolize.analysis.units import quantity
 from symbolize.core.reasons import Reason
+from symbolize.core.verdict import Verdict
 from symbolize.core.terminal import Style, cells, shortened, shortened_function, wrapped
 from symbolize.load import pprof as loader
 from symbolize.report import HINTS, TEXTS, Report, SharedCode, build_report
@@ -142,7 +143,7 @@ def full() -> Report:
         Resolution(
             mapping=0,
             files=["bin/app", "debug/app.debug"],
-            verified=True,
+            verdict=Verdict.PROVED,
             problems=["debug/app.debug: unit 3 is cut off"],
             tried=[("build id abab", "found bin/app")],
         ),
@@ -221,6 +222,7 @@ def test_json() -> None:
     app, libc, lost = data["mappings"]
     assert app["files"] == ["bin/app", "debug/app.debug"]
     assert (app["verified"], libc["verified"]) == (True, False)
+    assert (app["verdict"], libc["verdict"]) == ("proved", "unverified")
     assert app["problems"] == ["debug/app.debug: unit 3 is cut off"]
     assert libc["misses"] == [
         {"reason": "not-found", "text": "binary not found", "locations": 1, "value": 5.0, "flat": 5.0}

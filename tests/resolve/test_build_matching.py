@@ -325,7 +325,8 @@ class TestReadings:
         message, report = run(reported(LIBRARY, [(0x1010, "")]), tmp_path)
         assert names(message, LIBRARY) == {0x1010: "low"}
         assert row(report, LIBRARY).tried[0][1] == (
-            "found, unverified; addresses taken as vaddrs, or counted from where the code is mapped"
+            "found, unverified: not checked: neither exact addresses of instructions nor call sites; "
+            "addresses taken as vaddrs, or counted from where the code is mapped"
         )
         message, _ = run(reported(LIBRARY, [(0x1010, "high"), (0x10, "low")]), tmp_path)
         assert names(message, LIBRARY) == {0x2010: "high", 0x1010: "low"}
