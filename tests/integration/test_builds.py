@@ -11,7 +11,6 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import symbolize
@@ -22,7 +21,7 @@ from symbolize.elf import ElfImage, identify
 from symbolize.report.text import render
 from symbolize.resolve.choice import MIN_LEAD
 from symbolize.resolve.opened import MAX_UNUSED, OpenBinaries
-from symbolize.symbols import Binary, is_same_build
+from symbolize.symbols import is_same_build
 from symbolize.symbols.builds import same_code
 from symbolize.write import encode
 from tests.support.elf_writer import (

@@ -13,8 +13,8 @@ import pytest
 import symbolize
 from symbolize.analysis.units import quantity
 from symbolize.core.reasons import Reason
-from symbolize.core.verdict import Verdict
 from symbolize.core.terminal import Style, cells, shortened, shortened_function, wrapped
+from symbolize.core.verdict import Verdict
 from symbolize.load import pprof as loader
 from symbolize.report import HINTS, TEXTS, Report, SharedCode, build_report
 from symbolize.report.html import page, section
