@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import proxy
 
 import numpy as np
 
@@ -29,7 +30,9 @@ frame information or the size of a symbol."""
 MAX_BODY: Final = 1 << 16
 """Bytes of a function that are decoded: its first."""
 MAX_DECODED: Final = 1 << 22
-"""Bytes of a file that are decoded, a second's work; of what is behind nothing is known."""
+"""Bytes of a file that are decoded for a mapping, a second's work; of what is behind nothing is known."""
+MAX_KEPT: Final = 1 << 21
+"""Instructions of a file that are kept for the next mapping."""
 MAX_JUMPS: Final = 4
 """Tail calls between a call and the next frame, at most."""
 MAX_REACHED: Final = 64
@@ -71,7 +74,7 @@ class Code:
     """The code of a binary, which `image` has; vaddrs are those of its `loaded` file."""
 
     def __init__(self, binary: Binary, image: ElfImage) -> None:
-        self._binary = binary
+        self._binary = proxy(binary)  # which this is kept for, by the judge
         self.image = image
         self._bodies: dict[int, Body | None] = {}
         self._gaps: dict[int, bool] = {}
@@ -83,6 +86,12 @@ class Code:
         image = binary.code
         return None if image is None or image.is_relocatable else cls(binary, image)
 
+    def renew(self) -> None:
+        """Allow for MAX_DECODED bytes again, for the next mapping; much that is decoded is forgotten."""
+        self._decoded = 0
+        if sum(len(each.starts) for each in self._bodies.values() if each is not None) > MAX_KEPT:
+            self._bodies.clear()
+
     @property
     def varies_in_length(self) -> bool:
         """Whether instructions differ in length, so that few addresses begin one by chance, and can be decoded."""
@@ -90,31 +99,39 @@ class Code:
 
     def places(self, vaddrs: UInt64) -> Int8:
         """Where `vaddrs` are, a `Place` each."""
-        result = np.full(len(vaddrs), Place.OUTSIDE, np.int8)
-        in_code = within(vaddrs, *self._sections)
-        begin, end = self._covered
-        at = np.searchsorted(begin, vaddrs, side="right")
-        before = np.where(at > 0, end[at - 1] if len(end) else 0, np.uint64(0))
-        behind = np.append(begin, ~np.uint64(0))[at]
-        gaps = in_code & (before <= vaddrs)
-        result[in_code] = Place.UNKNOWN
-        for first, last in {*zip(before[gaps].tolist(), behind[gaps].tolist(), strict=True)}:
-            if self._is_padding(first, last):
-                result[gaps & (before == np.uint64(first))] = Place.PADDING
-        result[(before > vaddrs) & in_code] = Place.FUNCTION
-        result[within(vaddrs, *self._stubs)] = Place.STUB
-        return result
+        return self._located(vaddrs)[0]
 
     def functions(self, vaddrs: UInt64) -> tuple[UInt64, UInt64]:
         """Begin and end of the functions at `vaddrs`, by call frame information, else by sized symbols; 0 and 0 where
         none is known."""
+        return self._located(vaddrs)[1:]
+
+    def _located(self, vaddrs: UInt64) -> tuple[Int8, UInt64, UInt64]:
+        """The places of `vaddrs`, and begin and end of their functions. Symbols, of which a file may have a million,
+        are read where there is no call frame information."""
+        place = np.full(len(vaddrs), Place.OUTSIDE, np.int8)
         begin, end = (np.zeros(len(vaddrs), np.uint64) for _ in range(2))
-        for begins, ends in (self._symbols, self._frames):
-            if len(begins):
-                at = np.searchsorted(begins, vaddrs, side="right") - 1
-                here = (at >= 0) & (ends[at] > vaddrs)
-                begin[here], end[here] = begins[at[here]], ends[at[here]]
-        return begin, end
+        place[within(vaddrs, *self._sections)] = Place.UNKNOWN
+        place[within(vaddrs, *self._stubs)] = Place.STUB
+        for ranges in ("_frames", "_symbols"):
+            waiting = np.flatnonzero(place == Place.UNKNOWN)
+            if len(waiting):
+                begins, ends = getattr(self, ranges)
+                at = np.searchsorted(begins, vaddrs[waiting], side="right") - 1
+                waiting, at = waiting[at >= 0], at[at >= 0]
+                waiting, at = waiting[ends[at] > vaddrs[waiting]], at[ends[at] > vaddrs[waiting]]
+                place[waiting], begin[waiting], end[waiting] = Place.FUNCTION, begins[at], ends[at]
+        waiting = np.flatnonzero(place == Place.UNKNOWN)
+        if len(waiting):
+            begins, ends = self._covered
+            at = np.searchsorted(begins, vaddrs[waiting], side="right")
+            first = np.append(np.uint64(0), ends)[at]
+            last = np.append(begins, ~np.uint64(0))[at]
+            place[waiting[first > vaddrs[waiting]]] = Place.FUNCTION  # in a function around another one
+            gaps = zip(first.tolist(), last.tolist(), strict=True)
+            is_padding = [begin <= end and self._is_padding(begin, end) for begin, end in gaps]
+            place[waiting[np.array(is_padding, np.bool_)]] = Place.PADDING
+        return place, begin, end
 
     def has_frame(self, vaddrs: UInt64) -> Bool:
         """Which of `vaddrs` have call frame information."""
@@ -123,7 +140,7 @@ class Code:
 
     def begins_instruction(self, vaddrs: UInt64) -> Int8:
         """Whether an instruction begins at each of `vaddrs`: 1, 0, or -1 where that is not known."""
-        places = self.places(vaddrs)
+        places, begin, end = self._located(vaddrs)
         result = np.full(len(vaddrs), -1, np.int8)
         result[(places == Place.PADDING) | (places == Place.OUTSIDE)] = 0
         result[places == Place.STUB] = 1
@@ -131,7 +148,7 @@ class Code:
         if not self.varies_in_length:
             result[inside] = 1
             return result
-        begin, end = self.functions(vaddrs[inside])
+        begin, end = begin[inside], end[inside]
         begins, which = distinct_inverse(begin)
         for number, first in enumerate(begins.tolist()):
             here = inside[which == number]
@@ -182,8 +199,7 @@ class Code:
         for _ in range(MAX_JUMPS + 1):
             following: list[int] = []
             for each in waiting:
-                place = self.places(np.array([each], np.uint64))[0]
-                begin, end = (int(column[0]) for column in self.functions(np.array([each], np.uint64)))
+                place, begin, end = (int(column[0]) for column in self._located(np.array([each], np.uint64)))
                 if place in (Place.STUB, Place.UNKNOWN):
                     is_open = True
                 if not end:
@@ -257,7 +273,9 @@ class Code:
     def _is_padding(self, begin: int, end: int) -> bool:
         """Whether nothing but padding is between two functions."""
         if begin not in self._gaps:
-            data = self._bytes(begin, end - begin) if begin and end - begin <= MAX_PADDING else b""
+            size = min(end - begin, MAX_DECODED - self._decoded)
+            data = self._bytes(begin, size) if begin and size <= MAX_PADDING else b""
+            self._decoded += len(data)
             filled = 0 if data.strip(b"\0") else len(data)
             if not filled and self._decoder is not None:
                 decoded = self._decoder.disasm_lite(data, begin)

@@ -102,6 +102,7 @@ class Judge:
             code = self._code(binary)
             if code is None:
                 return []
+            code.renew()
             return [leaves(code, observed), *sites(code, observed), targets(code, observed)]
 
     def _code(self, binary: Binary) -> Code | None:

@@ -213,7 +213,8 @@ def unbroken(samples: Samples, frames: Bool) -> Bool:
     """Which of some `frames` have only such frames below them on their stacks: bool[frames]."""
     others = np.append(0, np.cumsum(~frames))
     first = np.repeat(others[samples.location_offsets[:-1]], np.diff(samples.location_offsets))
-    return frames & (others[:-1] == first)
+    result: Bool = frames & (others[:-1] == first)
+    return result
 
 
 def processes(profile: Profile) -> set[int]:
