@@ -1,4 +1,5 @@
-"""Whether addresses are in call instructions, as call sites of a profile are in its binary (R148, call sites in calls).
+"""Whether addresses are in call instructions, as call sites of a profile are in its binary (R148, the score of
+evidence).
 
 In another build of the same program few of the addresses happen to be in a call.
 """

@@ -1,7 +1,7 @@
 """The instructions and functions of a file with code, as far as evidence asks for them.
 
-Functions are decoded from their begin on (capstone), so that a decoder that went astray goes no further than one of
-them; only those that hold what is asked.
+Functions are decoded from their begin on (R374, instructions of a file), so that a decoder that went astray
+goes no further than one of them; only those that hold what is asked.
 """
 
 from collections.abc import Sequence
@@ -193,7 +193,7 @@ class Code:
 
     def leads_to(self, target: int, vaddr: int) -> bool | None:
         """Whether the function at `target` holds `vaddr`, or jumps directly to one that does; None if it may by ways
-        that are not decoded."""
+        that are not decoded (R375, targets of calls)."""
         waiting, seen = [target], {target}
         is_open = False
         for _ in range(MAX_JUMPS + 1):

@@ -39,15 +39,15 @@ class Evidence(Enum):
     """Sampled instructions of x86, whose length varies."""
     PLACES = Kind("{agreeing} of {judged} sampled addresses are in functions", 0.001, (0.05, 0.6), 0.999)
     """Sampled instructions of other machines: nearly every address in code may begin one, which speaks for no file."""
-    SITES = Kind("of {judged} call sites {agreeing} lie in a call", 0.01, (0.1, 0.8), 0.06)
+    SITES = Kind("{agreeing} of {judged} call sites lie in a call", 0.01, (0.1, 0.8), 0.06)
     """Call sites on stacks that were unwound by call frame information."""
-    DOUBTFUL_SITES = Kind("of {judged} call sites {agreeing} lie in a call", 0.10, (0.4, 0.9), 0.06)
+    DOUBTFUL_SITES = Kind("{agreeing} of {judged} call sites lie in a call", 0.10, (0.4, 0.9), 0.06)
     """Call sites on other stacks: walks along frame pointers invent some."""
     TARGETS = Kind("{agreeing} of {judged} calls lead to the next frame", 0.01, (0.1, 0.9), 0.02)
     """Targets of direct calls on stacks that were unwound by call frame information."""
     DOUBTFUL_TARGETS = Kind("{agreeing} of {judged} calls lead to the next frame", 0.10, None, 0.02)
     """Targets on other stacks, which lack the callers of code that has not made its frame yet."""
-    LISTED = Kind("of {judged} callers {agreeing} call the next function on their stacks", 1 / 3, (0.97, 0.97), 1 / 8)
+    LISTED = Kind("{agreeing} of {judged} callers call the next function on their stacks", 1 / 3, (0.97, 0.97), 1 / 8)
     """Callers by the lists of calls in debug information, where there is no code (R370, builds by their callers). The
     stacks may lack some: a file of whose callers a quarter agrees is never refuted."""
 

@@ -366,7 +366,7 @@ class MappingResolver:
 
     def _pooled(self, record: MappingRecord, mapper: Mapper, claim: int, binary: Binary) -> Judgement | None:
         """The judgement by all mappings of the file that a mapping is of; None if it is the only one, and of a binary
-        without code, whose callers are the same in each of them."""
+        without code, whose callers are the same in each of them (R376, evidence of a file)."""
         records = self._of_file.get((record.filename, record.build_id), ())
         if len(records) < 2 or binary.code is None:
             return None

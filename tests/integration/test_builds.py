@@ -106,7 +106,7 @@ class TestRecordings:
         assert ledger.verdict is Verdict.SUPPORTED
         text = tried[str(BINARIES / "gcc-pie" / "ledger")]
         assert text.startswith("found, supported: ")
-        assert "of 30 call sites 30 lie in a call, 27 of 27 calls lead to the next frame" in text
+        assert "30 of 30 call sites lie in a call, 27 of 27 calls lead to the next frame" in text
         for other in ("clang-pie", "gcc-gc-sections"):
             text = tried[str(BINARIES / other / "ledger")]
             assert text.startswith("refused: another build: ")
@@ -117,7 +117,7 @@ class TestRecordings:
         ledger = row(report(LEDGER, BINARIES / "clang-pie", BINARIES / "gcc-split"), "/ledger")
         assert [reason for reason, _, _ in ledger.misses] == [Reason.MISFIT]
         assert "clang-pie/ledger is refused: another build: " in ledger.detail
-        assert "of 31 call sites 3 lie in a call" in ledger.detail
+        assert "3 of 31 call sites lie in a call" in ledger.detail
         assert "gcc-split" in ledger.detail
 
     def test_a_fixed_address_is_no_excuse(self) -> None:
@@ -204,7 +204,7 @@ class TestEvidence:
         assert [reason for reason, _, _ in tool.misses] == [Reason.AMBIGUOUS]
         assert str(tmp_path / "one" / "tool") in tool.detail
         assert str(tmp_path / "two" / "tool") in tool.detail
-        words = f"each: of {sites} call sites {sites} lie in a call" if sites else "each: not checked: neither exact"
+        words = f"each: {sites} of {sites} call sites lie in a call" if sites else "each: not checked: neither exact"
         assert words in tool.detail
 
     @pytest.mark.parametrize("is_first", [True, False])
@@ -217,7 +217,7 @@ class TestEvidence:
         assert row(found, "tool").files == [str(tmp_path / "right" / "tool")]
         assert row(found, "tool").verdict is Verdict.SUPPORTED
         tool = row(report(recorded(sites), tmp_path / "wrong"), "tool")
-        text = f"of {sites} call sites 0 lie in a call"
+        text = f"0 of {sites} call sites lie in a call"
         if sites < 5:
             assert (tool.symbolized_locations, tool.verdict, tool.evidence) == (sites + 1, Verdict.UNVERIFIED, text)
         else:
@@ -228,8 +228,8 @@ class TestEvidence:
         ("sites", "verdict", "evidence"),
         [
             (0, "unverified", "not checked: neither exact addresses of instructions nor call sites"),
-            (1, "unverified", "of 1 call sites 1 lie in a call, 1 of 1 calls lead to the next frame"),
-            (8, "supported", "of 8 call sites 8 lie in a call, 8 of 8 calls lead to the next frame"),
+            (1, "unverified", "1 of 1 call sites lie in a call, 1 of 1 calls lead to the next frame"),
+            (8, "supported", "8 of 8 call sites lie in a call, 8 of 8 calls lead to the next frame"),
         ],
     )
     def test_how_strong_the_evidence_is(self, tmp_path: Path, sites: int, verdict: str, evidence: str) -> None:

@@ -310,7 +310,7 @@ class TestReadings:
         files = writer.file(0, LIBRARY.encode(), [], []), writer.thread(7, 7, b"app")
         message, report = run(writer.report([writer.meta(), stack, *files]), tmp_path)
         assert names(message, LIBRARY) == dict.fromkeys(calls, "f")
-        assert "of 11 call sites 11 lie in a call" in row(report, LIBRARY).tried[0][1]
+        assert "11 of 11 call sites lie in a call" in row(report, LIBRARY).tried[0][1]
 
     def test_two_readings_fit(self, tmp_path: Path) -> None:
         """Small addresses in a large file may mean either; they are taken as they are, and the report says so."""

@@ -230,8 +230,8 @@ class TestConfirmation:
         ("count", "why"),
         [
             (0, "not checked: neither exact addresses of instructions nor call sites"),
-            (1, "of 1 call sites 1 lie in a call"),
-            (3, "of 3 call sites 3 lie in a call"),
+            (1, "1 of 1 call sites lie in a call"),
+            (3, "3 of 3 call sites lie in a call"),
         ],
     )
     def test_too_few_callers(self, count: int, why: str) -> None:
@@ -245,7 +245,7 @@ class TestConfirmation:
         """Four callers in calls support it; the report has their number."""
         names, row = symbolized([moved(), HEAD], [BASE + vaddr for vaddr in vaddrs_of(LEDGER)[0][1:5]])
         assert all(names)
-        assert (row.verdict, row.evidence) == (Verdict.SUPPORTED, "of 4 call sites 4 lie in a call")
+        assert (row.verdict, row.evidence) == (Verdict.SUPPORTED, "4 of 4 call sites lie in a call")
 
     def test_compiled_code_in_the_hole(self) -> None:
         """Memory whose callers are in no calls is other code, wherever it is."""
