@@ -59,7 +59,7 @@ def test_default_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     out, err = capsys.readouterr()
     assert err == ""
     assert "/opt/ledger/bin/ledger" in out
-    assert f"from {BIN}/ledger (unverified: no build id)" in out
+    assert f"from {BIN}/ledger (supported: " in " ".join(out.split())
     name = "ledger-gcc-pie.symbolized.pb.gz"
     assert out.endswith(f"wrote {name}\nlook at it: symbolize view {name} --open   or: go tool pprof -http=: {name}\n")
 
