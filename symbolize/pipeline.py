@@ -254,7 +254,8 @@ class Symbolizer(Closeable):
             replaced, approximate = (np.concatenate((column, column[origin])) for column in (replaced, approximate))
         warnings = [*self._warnings(profile), *(() if len(profile.samples) else ("the profile has no samples",))]
         report = build_report(profile, resolutions.reasons, resolutions.all, warnings, folded, approximate)
-        profile = with_caveats(profile, report.caveats)
+        # Names that came along stay as sure as they were.
+        profile = with_caveats(profile, report.caveats, keeps_earlier=report.had_names > 0)
         by_lookup, profile = replaced[used_locations(profile)], compact(profile)
         if self._annotate:
             from symbolize.enrich.annotate import annotate

@@ -16,10 +16,13 @@ def caveats_of(profile: Profile) -> list[str]:
     return [text.decode(errors="replace") for text in texts if text.startswith(PREFIX)]
 
 
-def with_caveats(profile: Profile, caveats: Sequence[str]) -> Profile:
-    """The profile with these sentences instead of earlier ones."""
-    kept = [number for number in profile.comments if not profile.strings[number].startswith(PREFIX)]
-    if len(kept) == len(profile.comments) and not caveats:
+def with_caveats(profile: Profile, caveats: Sequence[str], *, keeps_earlier: bool) -> Profile:
+    """The profile with these sentences, beside earlier ones or instead of them."""
+    earlier = (
+        set() if keeps_earlier else {each for each in profile.comments if profile.strings[each].startswith(PREFIX)}
+    )
+    if not earlier and not caveats:
         return profile
     added = profile.strings.add_all([text.encode() for text in caveats]).tolist()
+    kept = [each for each in profile.comments if each not in earlier and each not in added]
     return replace(profile, comments=[*kept, *added])
