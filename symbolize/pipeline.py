@@ -165,6 +165,7 @@ class Symbolizer(Closeable):
                 resolutions = self._unwind(profile, resolutions)
             if self._check_stacks or self._tail_calls:
                 self._read_stacks(profile, resolutions)
+            profile.sample_times = None
             return resolutions
 
     @contextmanager
@@ -220,7 +221,7 @@ class Symbolizer(Closeable):
             resolutions = self._resolver.resolve_all(unwound, is_exact)
             if not code.settle(reached, resolutions):
                 break
-        for name in ("strings", "samples", "locations", "warnings", "unknown", "stack_dumps"):
+        for name in ("strings", "samples", "locations", "warnings", "unknown", "stack_dumps", "sample_times"):
             setattr(profile, name, getattr(unwound, name))
         return resolutions
 

@@ -127,6 +127,15 @@ def gather_lists(items: NDArray[Scalar], begins: Int64, edges: Int64) -> NDArray
     return found
 
 
+def passed(offsets: Int64, values: UInt64, rows: Int64, limits: UInt64) -> Int64:
+    """How many of the values of list `rows[i]` are `limits[i]` at most: list j is `values[offsets[j]:offsets[j + 1]]`,
+    ascending."""
+    known = distinct(values)
+    step = len(known) + 1
+    keys = np.repeat(np.arange(len(offsets) - 1) * step, np.diff(offsets)) + np.searchsorted(known, values)
+    return np.searchsorted(keys, rows * step + np.searchsorted(known, limits, side="right")) - offsets[rows]
+
+
 def views(*columns: NDArray[Any]) -> list[Any]:
     """Arrays as the compiled modules take them, which read Python integers from them when they run interpreted."""
     return [np.ascontiguousarray(column).data for column in columns]

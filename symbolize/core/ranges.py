@@ -5,8 +5,6 @@ A range is `[begin, end)`. Ranges may have owners, numbers from 0 on. A layer is
 """
 
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -86,47 +84,6 @@ def disjoint(
     if unknown is not None:
         unknown.append(gaps)
     return without(starts, winners, gaps)
-
-
-def latest(begin: UInt64, end: UInt64) -> tuple[UInt64, UInt64, Int64]:
-    """Cut ranges, given in order of time, into disjoint ascending ones: begins, ends, and rows of the ranges given.
-
-    Code that is compiled at run time replaces older code, so a range hides what earlier ones have there. Empty ranges
-    are left out.
-    """
-    rows = np.flatnonzero(end > begin)[::-1]
-    number = np.arange(len(rows))
-    unknown: Gaps = []
-    starts, winners = disjoint(begin[rows], end[rows], number, number, np.full(len(rows), -1, np.int64), unknown)
-    if unknown:  # more ranges at one address than a sweep holds
-        return _latest_of_many(begin, end, rows)
-    kept = np.flatnonzero(winners >= 0)
-    return starts[kept], starts[kept + 1], rows[winners[kept]]
-
-
-def _latest_of_many(begin: UInt64, end: UInt64, rows: Int64) -> tuple[UInt64, UInt64, Int64]:
-    """As `latest`, of `rows`, however many there are at one address."""
-    rows = rows[np.lexsort((rows, begin[rows]))]
-    borders = np.sort(np.concatenate((begin[rows], end[rows]))).tolist()
-    starts, ends, order = begin[rows].tolist(), end.tolist(), rows.tolist()
-    pieces: list[tuple[int, int, int]] = []
-    current: list[int] = []  # ranges that have begun, negated so that the latest is on top
-    entered = 0
-    for low, high in pairwise(borders):
-        while entered < len(order) and starts[entered] <= low:
-            heappush(current, -order[entered])
-            entered += 1
-        while current and ends[-current[0]] <= low:
-            heappop(current)
-        if low == high or not current:
-            continue
-        row = -current[0]
-        if pieces and pieces[-1][2] == row and pieces[-1][1] == low:
-            pieces[-1] = pieces[-1][0], high, row
-        else:
-            pieces.append((low, high, row))
-    cut = np.array(pieces, np.uint64).reshape(-1, 3)
-    return cut[:, 0].copy(), cut[:, 1].copy(), cut[:, 2].astype(np.int64)
 
 
 def without(starts: UInt64, values: Int64, gaps: tuple[UInt64, UInt64]) -> tuple[UInt64, Int64]:

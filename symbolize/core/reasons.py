@@ -28,6 +28,7 @@ class Reason(enum.IntEnum):
     CHANGED = 19
     READ_FAILED = 20
     UNCONFIRMED = 21
+    REUSED_ADDRESS = 22
 
     @property
     def is_failure(self) -> bool:

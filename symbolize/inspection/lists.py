@@ -13,6 +13,7 @@ from symbolize.inspection.advice import ALL
 from symbolize.inspection.binary import symbol_counts
 from symbolize.inspection.model import Inspection, Library, Listed
 from symbolize.symbol_files import (
+    CodeList,
     Kallsyms,
     SymbolList,
     process_of,
@@ -34,7 +35,7 @@ MAX_MEMBER_BYTES = 1 << 30
 """Decompressed bytes of all libraries."""
 
 
-Reader = Callable[[bytes], tuple[SymbolList, dict[str, str]]]
+Reader = Callable[[bytes], tuple[SymbolList | CodeList, dict[str, str]]]
 
 
 def list_readers(name: str, head: bytes) -> Iterator[tuple[str, int, Reader]]:
@@ -51,7 +52,7 @@ def list_readers(name: str, head: bytes) -> Iterator[tuple[str, int, Reader]]:
         yield "Breakpad symbols", MAX_BREAKPAD, lambda data: (read_breakpad(data), about)
     elif looks_like_kallsyms(head) and not is_map:
         yield "kernel symbols", MAX_KERNEL, lambda data: read_kernel(read_kallsyms(data))
-    elif is_map or (len(read_perf_map(lines).start) and not read_perf_map(lines).problems):
+    elif is_map or (len(read_perf_map(lines).begin) and not read_perf_map(lines).listing.problems):
         yield "perf map", MAX_MAP, lambda data: (read_perf_map(data), {})
 
 
@@ -75,12 +76,15 @@ def read_kernel(symbols: Kallsyms) -> tuple[SymbolList, dict[str, str]]:
     return symbols.listing, about
 
 
-def inspect_list(path: str, kind: str, size: int, symbols: SymbolList, about: dict[str, str]) -> Inspection:
+def inspect_list(path: str, kind: str, size: int, contents: SymbolList | CodeList, about: dict[str, str]) -> Inspection:
     """What a list of functions offers."""
+    symbols = contents.listing if isinstance(contents, CodeList) else contents
     covered = np.flatnonzero(symbols.node >= 0)
     begin = int(symbols.start[covered[0]]) if len(covered) else 0
     last = int(covered[-1]) + 1 if len(covered) else 0
     end = int(symbols.start[last]) if last < len(symbols.start) else begin and TOP
+    if isinstance(contents, CodeList):
+        begin, end = contents.bounds
     listed = Listed(
         int((symbols.node_parent < 0).sum()),
         begin,

@@ -35,7 +35,10 @@ def combine(profile: Profile) -> Profile:
     samples, dumps = replace(samples.taken(is_first), values=sums), profile.stack_dumps
     if dumps is not None:
         dumps = replace(dumps, sample=numbers[dumps.sample].astype(np.int64))
-    return replace(profile, samples=samples, unknown=unknown, warnings=warnings, stack_dumps=dumps)
+    times = profile.sample_times
+    if times is not None:
+        times = replace(times, sample=numbers[times.sample].astype(np.int64))
+    return replace(profile, samples=samples, unknown=unknown, warnings=warnings, stack_dumps=dumps, sample_times=times)
 
 
 def number_samples(profile: Profile) -> Int32:

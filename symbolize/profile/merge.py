@@ -112,8 +112,9 @@ class Merger:
 
 def prepared(profile: Profile) -> Profile:
     """A profile whose locations have their mappings, and whose equal rows are one. Copies of stacks are for the
-    addresses of their own process, rows of a message for itself, and are left out."""
-    profile = replace(profile, locations=replace(profile.locations, source_row=np.zeros(0, np.int64)))
+    addresses of their own process, rows of a message for itself, times for their own clock, and are left out."""
+    locations = replace(profile.locations, source_row=np.zeros(0, np.int64))
+    profile = replace(profile, locations=locations, sample_times=None)
     if (dumps := profile.stack_dumps) is not None:
         note = f"{len(dumps):,} stacks were not unwound before they were merged: they keep their leaf only"
         before = [each for each in profile.warnings if each != dumps.warning]

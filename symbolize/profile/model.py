@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, offsets_of, ranges
 from symbolize.profile.frame_table import Frame, frame_stacks, to_arrow, to_pandas
 from symbolize.profile.obfuscation import Obfuscation
+from symbolize.profile.sample_times import SampleTimes
 from symbolize.profile.stack_dumps import StackDumps
 from symbolize.profile.strings import Strings
 
@@ -280,7 +281,8 @@ class Profile:
     all are unknown; these and `stack_source` are what readers know of the evidence in the profile.
     `modules` are the name and the raw build id that a Perfetto trace has for each mapping, and empty in other profiles.
     `obfuscation` are the names that came along for obfuscated Java code. `stack_dumps` are copies of the stacks of
-    samples that lack their callers, until they are unwound. `source` is the path that the profile was read from, empty
+    samples that lack their callers, until they are unwound. `sample_times` says when samples were taken, of processes
+    that list the code they compiled with times. `source` is the path that the profile was read from, empty
     if it was none, and `inputs` are those of all profiles that it was merged from. None of these is written.
     """
 
@@ -308,6 +310,7 @@ class Profile:
     modules: list[tuple[bytes, bytes]] = field(default_factory=list)
     obfuscation: Obfuscation | None = None
     stack_dumps: StackDumps | None = None
+    sample_times: SampleTimes | None = None
     source: str = ""
     inputs: tuple[str, ...] = ()
 

@@ -157,6 +157,7 @@ def choose_sample_type(profile: Profile, name: str) -> None:
     chosen = with_types(profile, order)
     profile.sample_types, profile.samples, profile.leaf_kinds = chosen.sample_types, chosen.samples, chosen.leaf_kinds
     profile.default_sample_type = 0
+    profile.sample_times = None  # they are of columns
 
 
 def with_types(profile: Profile, order: list[int]) -> Profile:

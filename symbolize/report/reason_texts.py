@@ -31,6 +31,7 @@ TEXTS: Final[Mapping[Reason, str]] = {
     Reason.CHANGED: "binary changed while it was read",
     Reason.READ_FAILED: "reading the binary failed",
     Reason.UNCONFIRMED: "too little confirms the file",
+    Reason.REUSED_ADDRESS: "several functions had this address, one after another",
 }
 """What happened, for a table."""
 
@@ -57,6 +58,7 @@ HINTS: Final[Hints] = {
     Reason.CHANGED: "run again when nothing writes to it",
     Reason.READ_FAILED: "run again; the detail says what failed",
     Reason.UNCONFIRMED: "record build ids, or more samples with call stacks; `accept` says how sure a file has to be",
+    Reason.REUSED_ADDRESS: "have a jitdump written, which has times, and record with perf record -k CLOCK_MONOTONIC",
 }
 """The hints of the library. The command has its own, with names of options."""
 

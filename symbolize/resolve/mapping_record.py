@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int64, UInt64, distinct, is_among, marked, pair, unpair
 from symbolize.profile import NONE, AddressKind, IdOrigin, LeafKind, Profile, Samples, StackSource
+from symbolize.profile.sample_times import SampleTimes, location_times
 from symbolize.resolve.name_agreement import ExistingNames, existing_names
 
 PROCESS_LABELS = (b"pid", b"process_id", b"process.pid", b"tgid")
@@ -29,6 +30,13 @@ Pairs = tuple[Int64, Int64]
 """Locations, and one next to each on a stack that called it."""
 
 
+class LocationTimes(NamedTuple):
+    """When locations were on stacks: the first time of each, 0 where it is not known, by a clock."""
+
+    at: UInt64
+    clock: SampleTimes
+
+
 class MappingRecord(NamedTuple):
     """A mapping as the profile records it: its name and build id (either may be empty), bounds, and file offset.
 
@@ -37,6 +45,7 @@ class MappingRecord(NamedTuple):
     of instructions, and `is_sound` that the stacks were unwound by call frame information. `names` are the functions
     that they came with, where those are evidence: of addresses in a file, and of a kernel. `pairs` finds pairs of
     locations next to each other on stacks, see `PairsByMapping`. `is_claim`: the build id was read later, by path.
+    `times` says when the locations were sampled, where samples have times.
     """
 
     mapping: int
@@ -54,11 +63,12 @@ class MappingRecord(NamedTuple):
     is_leaf: Bool = NO_CALLS
     is_sound: bool = False
     is_claim: bool = False
+    times: LocationTimes | None = None
 
     def without_locations(self) -> Self:
         """What outlives the profile: the mapping itself."""
         return self._replace(
-            rows=NO_ROWS, addresses=NO_ADDRESSES, is_call=NO_CALLS, names=None, pairs=None, is_leaf=NO_CALLS
+            rows=NO_ROWS, addresses=NO_ADDRESSES, is_call=NO_CALLS, is_leaf=NO_CALLS, names=None, pairs=None, times=None
         )
 
     @property
@@ -82,6 +92,8 @@ def records_of(profile: Profile, *, with_names: bool, is_exact: Bool | None = No
     leaves = exact_leaves(profile)
     pairs = PairsByMapping(profile, callers)
     origins = profile.id_origins
+    clock = profile.sample_times
+    times = location_times(profile) if clock is not None else NO_ADDRESSES
 
     def record(mapping: int, rows: Int64) -> MappingRecord:
         is_mapping = mapping != NONE
@@ -103,6 +115,7 @@ def records_of(profile: Profile, *, with_names: bool, is_exact: Bool | None = No
             leaves[rows] if len(rows) else NO_CALLS,
             is_sound,
             is_mapping and len(origins) > 0 and origins[mapping] == IdOrigin.READ_LATER,
+            LocationTimes(times[rows], clock) if clock is not None and len(rows) else None,
         )
 
     records = [record(mapping, rows) for mapping, rows in enumerate(rows_by_mapping(profile))]

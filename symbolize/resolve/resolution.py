@@ -41,7 +41,8 @@ class Resolution:
     "executable", "debuginfo".
 
     `locations` are all rows of the mapping; `rows` those that are code of the binary, `vaddrs` theirs, and `names` the
-    functions they came with, if these are to be compared with what is found. Of addresses in a file `load_bias` is what
+    functions they came with, if these are to be compared with what is found. `reused` are those at whose address
+    several functions were, of which nothing says which ran. Of addresses in a file `load_bias` is what
     makes them vaddrs, modulo 2⁶⁴; `build_id` is that of the file, whole, where the profile has none and it is proven.
 
     `failures` are servers that may have what is missing and failed, and files that could not be read to the end.
@@ -67,6 +68,7 @@ class Resolution:
     rows: Int64 = field(default_factory=lambda: NO_ROWS)
     vaddrs: UInt64 = field(default_factory=lambda: NO_VADDRS)
     names: ExistingNames | None = None
+    reused: Int64 = field(default_factory=lambda: NO_ROWS)
     load_bias: int = 0
     build_id: str = ""
     failures: Sequence[Failure] = ()
@@ -119,6 +121,7 @@ class Resolutions:
         for each in self._all:
             if each.binary is not None:
                 self.reasons[each.locations] = Reason.OUTSIDE_SEGMENTS
+                self.reasons[each.reused] = Reason.REUSED_ADDRESS
             if each.reason.is_miss:
                 self.reasons[each.locations] = each.reason
 

@@ -121,6 +121,8 @@ class MappingResolver:
         `is_exact` says of which locations it is known that they are no call sites, wherever they are on stacks.
         """
         assign_mappings(profile)
+        origin = self._providers.take_apart(profile)
+        is_exact = None if is_exact is None else is_exact[origin]
         records = records_of(profile, with_names=self.has_binaries, is_exact=is_exact)
         self._providers.prepare(records[:-1], processes(profile))
         self._huge_pages.prepare(records[:-1])

@@ -1,16 +1,21 @@
-"""jitdump files (`jit-PID.dump`): the code that a runtime compiled, with source lines, as perf's agents record it."""
+"""jitdump files (`jit-PID.dump`): the code that a runtime compiled, with source lines, as perf's agents record it
+(tools/perf/Documentation/jitdump-specification.txt)."""
 
 import struct
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from symbolize.core.ranges import latest
+from symbolize.symbol_files.code_list import CodeList, placed
 from symbolize.symbol_files.symbol_list import SymbolList
 
 MAGIC = 0x4A695444
 HEADER_SIZE, PREFIX_SIZE = 40, 16
+COUNTER_TIMES = 1
+"""The flag that times are values of a counter of the processor."""
 LOAD, MOVE, DEBUG_INFO, CLOSE = 0, 1, 2, 3
+PADDING = 7
+"""Bytes by which a debug record may be longer than its entries."""
 SAME_FILE = b"\xff"
 """An escape for the name of the entry before."""
 
@@ -18,14 +23,21 @@ ELF_HEADER = 0x40
 """Some runtimes add the size of an ELF header to the addresses of lines, because `perf inject` takes it off."""
 
 
+Entry = tuple[int, int, bytes]
+"""Where a line begins in its code, the line, and the name of its file."""
+Line = tuple[int, int, int]
+"""Where a line begins in its code, the number of its file, and the line."""
+
+
 @dataclass(eq=False)
 class Code:
-    """One function as it was loaded, with the lines of its code: offset in it, index of the file, line."""
+    """One function as it was loaded at a time, with the lines of its code."""
 
+    time: int
     address: int
     size: int
     name: bytes
-    lines: list[tuple[int, int, int]] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
 
 
 def is_jitdump(head: bytes) -> bool:
@@ -40,27 +52,30 @@ def process_of(head: bytes) -> int:
     return int(struct.unpack_from((">" if head[:4] == b"JiTD" else "<") + "I", head, 20)[0])
 
 
-def read_jitdump(data: bytes | memoryview) -> SymbolList:
+def read_jitdump(data: bytes | memoryview) -> CodeList:
     """The functions and lines of a jitdump; addresses are those at run time.
 
-    Of functions that overlap the later wins, and code that moved is at both addresses. A file that is cut off, as that
-    of a killed process, gives what it has, with a sentence in `problems`.
+    Code that moved is at both addresses. A file that is cut off, as that of a killed process, gives what it has, with a
+    sentence in `problems`. A debug record that has addresses outside of its code, or more bytes than its entries need,
+    is damaged, as V8 writes some of them: its lines are left out (R462, damaged debug records).
     """
     problems: list[str] = []
     files: dict[bytes, int] = {}
     loaded: list[Code] = []
     order = ">" if bytes(data[:4]) == b"JiTD" else "<"
     at = struct.unpack_from(order + "I", data, 8)[0] if len(data) >= HEADER_SIZE else 0
+    flags = struct.unpack_from(order + "Q", data, HEADER_SIZE - 8)[0] if at else 0
     if not is_jitdump(bytes(data[:4])) or at < HEADER_SIZE:
         problems.append("is no jitdump, or its header is cut off")
         at = len(data)
     by_number: dict[int, Code] = {}
-    waiting: dict[int, list[tuple[int, int, int]]] = {}
+    waiting: dict[int, list[Entry] | None] = {}
+    damaged = corrupt = 0
     while at < len(data):
         if at + PREFIX_SIZE > len(data):
             problems.append(f"is cut off at offset {at}")
             break
-        kind, size = struct.unpack_from(order + "II", data, at)
+        kind, size, time = struct.unpack_from(order + "IIQ", data, at)
         if size < PREFIX_SIZE or at + size > len(data):
             problems.append(f"is cut off or corrupt at offset {at}")
             break
@@ -70,80 +85,73 @@ def read_jitdump(data: bytes | memoryview) -> SymbolList:
             if kind == LOAD:
                 _, _, _, address, length, number = struct.unpack_from(order + "IIQQQQ", record)
                 name, _, _ = record[40:].partition(b"\0")
-                code = Code(address, length, name, waiting.pop(address, []))
+                entries = waiting.pop(address, [])
+                if entries is None or any(not 0 <= offset <= length + ELF_HEADER for offset, _, _ in entries):
+                    damaged += 1
+                    entries = []
+                lines = [(offset, files.setdefault(file, len(files)), line) for offset, line, file in entries]
+                code = by_number[number] = Code(time, address, length, name, lines)
                 loaded.append(code)
-                by_number[number] = code
             elif kind == MOVE:
                 _, _, _, _, address, length, number = struct.unpack_from(order + "IIQQQQQ", record)
                 if (old := by_number.get(number)) is not None:
-                    code = by_number[number] = Code(address, length, old.name, old.lines)
+                    code = by_number[number] = Code(time, address, length, old.name, old.lines)
                     loaded.append(code)
             elif kind == DEBUG_INFO:
                 address, count = struct.unpack_from(order + "QQ", record)
-                waiting[address] = read_lines(record, order, address, count, files)
+                waiting[address] = read_lines(record, order, address, count)
             elif kind == CLOSE:
                 break
-        except (struct.error, ValueError):
-            problems.append(f"the record before offset {at} is corrupt")
-    listing = lay_out(loaded, len(data))
-    listing.files = list(files)
-    listing.problems += problems
-    return listing
+        except struct.error:
+            corrupt += 1
+    if damaged:
+        problems.append(f"{damaged} debug records are damaged: the lines of their functions are left out")
+    if corrupt:
+        problems.append(f"{corrupt} records are corrupt")
+    code_list = lay_out(loaded, len(data), has_counter_times=bool(flags & COUNTER_TIMES))
+    code_list.listing.files = list(files)
+    code_list.listing.problems += problems
+    return code_list
 
 
-def read_lines(
-    record: bytes, order: str, address: int, count: int, files: dict[bytes, int]
-) -> list[tuple[int, int, int]]:
-    """The lines of a debug record. Raises ValueError or struct.error where it is cut off."""
-    lines = []
-    at, file = 16, -1
+def read_lines(record: bytes, order: str, address: int, count: int) -> list[Entry] | None:
+    """The lines of a debug record; None if it ends before its entries, or goes on behind them."""
+    entries: list[Entry] = []
+    at, name = 16, b""
     entry = struct.Struct(order + "QII")
     for _ in range(count):  # each takes at least 17 bytes, so a false count ends with the record
+        end = record.find(b"\0", at + entry.size)
+        if end < 0:
+            return None
         position, line, _ = entry.unpack_from(record, at)
-        end = record.index(b"\0", at + 16)
-        name = record[at + 16 : end]
-        if name != SAME_FILE:
-            file = files.setdefault(name, len(files))
+        text = record[at + entry.size : end]
+        name = name if text == SAME_FILE else text
+        entries.append((position - address, line, name))
         at = end + 1
-        lines.append((position - address, file, line))
-    return lines
+    return entries if len(record) - at <= PADDING else None
 
 
-def lay_out(loaded: list[Code], budget: int) -> SymbolList:
-    """A listing of functions in order of loading, with `budget` lines at most, which code that moves often repeats."""
+def lay_out(loaded: list[Code], budget: int, *, has_counter_times: bool) -> CodeList:
+    """The list of functions in order of loading, with `budget` lines at most, which code that moves often repeats."""
     offsets = [offset for code in loaded for offset, _, _ in code.lines]
     bias = ELF_HEADER if offsets and min(offsets) >= ELF_HEADER else 0
-    top = np.uint64(0xFFFFFFFFFFFFFFFF)
-    begin = np.array([code.address for code in loaded], np.uint64)
-    end = begin + np.minimum(np.array([code.size for code in loaded], np.uint64), top - begin)
-    begin, end, row = latest(begin, end)
-    listing = SymbolList.of_functions(begin, end, [loaded[i].name for i in row.tolist()])
-    starts: list[int] = []
-    files: list[int] = []
-    numbers: list[int] = []
-    for low, high, i in zip(begin.tolist(), end.tolist(), row.tolist(), strict=True):
-        if starts and starts[-1] == low:
-            del starts[-1], files[-1], numbers[-1]
-        budget -= len(loaded[i].lines)
+    begin, end, place = placed([code.address for code in loaded], [code.size for code in loaded])
+    listing = SymbolList.of_functions(place, place + (end - begin), [code.name for code in loaded])
+    rows: dict[int, tuple[int, int]] = {}
+    for code, start, size in zip(loaded, place.tolist(), (end - begin).tolist(), strict=True):
+        budget -= len(code.lines)
         if budget < 0:
             listing.problems.append("lines repeat absurdly often, the rest of them is left out")
             break
-        found = (-1, 0)
-        piece: list[tuple[int, int, int]] = []
-        for offset, file, line in sorted(loaded[i].lines, key=lambda entry: entry[0]):
-            position = loaded[i].address + offset - bias
-            if position <= low:
-                found = file, line
-            elif position < high:
-                piece.append((position, file, line))
-        for position, file, line in [(low, *found), *piece, (high, -1, 0)]:
-            if starts and starts[-1] == position:
-                files[-1], numbers[-1] = file, line
-            elif position <= int(top):
-                starts.append(position)
-                files.append(file)
-                numbers.append(line)
-    listing.row_start = np.array(starts, np.uint64)
-    listing.row_file = np.array(files, np.int32)
-    listing.row_line = np.array(numbers, np.uint32)
-    return listing
+        if not size:
+            continue
+        rows[start] = -1, 0
+        for offset, file, line in sorted(code.lines, key=lambda each: each[0]):
+            if offset - bias < size:
+                rows[start + max(offset - bias, 0)] = file, line
+        rows[start + size] = -1, 0
+    listing.row_start = np.fromiter(rows, np.uint64, len(rows))
+    listing.row_file = np.array([file for file, _ in rows.values()], np.int32)
+    listing.row_line = np.array([line for _, line in rows.values()], np.uint32)
+    time = np.array([code.time for code in loaded], np.uint64)
+    return CodeList(begin, end, time, place, listing, has_counter_times)

@@ -2,20 +2,16 @@
 
 import re
 
-import numpy as np
-
-from symbolize.core.ranges import latest
-from symbolize.symbol_files.symbol_list import SymbolList
+from symbolize.symbol_files.code_list import CodeList
 
 _LINE = re.compile(rb"^[ \t]*(?:0[xX])?([0-9a-fA-F]{1,16})[ \t]+(?:0[xX])?([0-9a-fA-F]{1,16})[ \t]+(\S[^\n]*)$", re.M)
 
 
-def read_perf_map(data: bytes) -> SymbolList:
+def read_perf_map(data: bytes) -> CodeList:
     """The functions of a perf map: lines `START SIZE NAME`, numbers in hexadecimal, names with spaces, runtime
     addresses.
 
-    The runtime appends a line whenever it compiles, so the later of overlapping lines wins. Other lines are counted in
-    `problems`.
+    The runtime appends a line whenever it compiles. Other lines are counted in `problems`.
     """
     begins: list[int] = []
     sizes: list[int] = []
@@ -24,11 +20,8 @@ def read_perf_map(data: bytes) -> SymbolList:
         begins.append(int(start, 16))
         sizes.append(int(size, 16))
         names.append(name.rstrip())
-    begin = np.array(begins, np.uint64)
-    end = begin + np.minimum(np.array(sizes, np.uint64), ~begin)
-    begin, end, row = latest(begin, end)
-    listing = SymbolList.of_functions(begin, end, [names[i] for i in row.tolist()])
+    code = CodeList.of_functions(begins, sizes, names)
     lines = [line for line in data.split(b"\n") if line.strip()]
     if len(names) < len(lines):
-        listing.problems.append(f"{len(lines) - len(names)} of {len(lines)} lines are not START SIZE NAME")
-    return listing
+        code.listing.problems.append(f"{len(lines) - len(names)} of {len(lines)} lines are not START SIZE NAME")
+    return code

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from symbolize.core.arrays import layer_at, views
 from symbolize.core.cursor import COMPILED
 from symbolize.core.range_kernels import clip_to_parents, inline_depths, lay_rows, merge_runs
-from symbolize.core.ranges import Gaps, disjoint, latest
+from symbolize.core.ranges import Gaps, disjoint
 from symbolize.dwarf.files import Lines
 from symbolize.dwarf.segments import function_segments, only_around
 from symbolize.dwarf.unit_ranges import Claims
@@ -52,17 +52,6 @@ def copies(draw: st.DrawFn) -> Forest:
         parents += [parent + first if parent >= 0 else -1 for parent in kind.parents]
         ranges += [(begin, end, owner + first) for begin, end, owner in kind.ranges]
     return Forest(parents, ranges)
-
-
-def test_more_ranges_at_an_address_than_a_sweep_holds() -> None:
-    """The latest answers all the same, each range where no later one is."""
-    count = 1500
-    begin = np.arange(count, dtype=np.uint64)
-    found = latest(begin, 2 * count - begin)
-    expected = [(int(i), int(i) + 1, int(i)) for i in range(count - 1)]
-    assert [*zip(*(column.tolist() for column in found), strict=True)][: count - 1] == expected
-    assert [*zip(*(column.tolist() for column in found), strict=True)][count - 1] == (count - 1, count + 1, count - 1)
-    assert int((found[1] - found[0]).sum()) == 2 * count
 
 
 def columns(ranges: list[Range]) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:

@@ -1,6 +1,9 @@
 """Frames in code that was compiled at run time."""
 
 import io
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -8,8 +11,10 @@ import pytest
 import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.resolve.providers import jit
-from tests.support.jitdump_writer import dump, lines, load
+from tests.support import perf_writer as w
+from tests.support.jitdump_writer import dump, lines, load, move
 from tests.support.messages import profile_pb2
+from tests.support.perf_writer import LITTLE, Event
 from tests.support.pprof_writer import Mapping, Place, profile
 from tests.support.whole_runs import run
 
@@ -188,3 +193,146 @@ class TestJitdump:
         """A file of such a name with other contents is passed over."""
         (tmp_path / "jit-77.dump").write_text("something else")
         assert run([mapping("//anon")], [Place(START, 1)], tmp_path)[0] == [""]
+
+
+MONOTONIC = Event(clock=1)
+OTHER = Event()
+PID = 77
+
+
+def recording(
+    event: Event, stacks: Sequence[tuple[int, list[int]]], *more: bytes, marker: str = "/x/jit-77.dump"
+) -> bytes:
+    """A recording of a process that writes a jitdump: samples by time and stack, the leaf first."""
+    form = LITTLE
+    records = [
+        form.comm(event, PID, "app", w.EXEC),
+        form.mmap2(event, PID, START, 0x10000, "//anon"),
+        form.mmap2(event, PID, 0x5000_0000, 0x1000, marker),
+        *more,
+    ]
+    for time, (ip, *callers) in stacks:
+        chain = [w.USER_CHAIN, ip, *(each + 1 for each in callers)]
+        records.append(form.sample(event, pid=PID, time=time, ip=ip, chain=chain))
+    return form.file([event], records)
+
+
+def named(data: bytes, root: Path) -> tuple[Counter[tuple[str, ...]], symbolize.Report]:
+    """How many samples have each stack of names, `?` where there is none, and the report."""
+    with Symbolizer([root]) as symbolizer:
+        result = symbolizer.symbolize(symbolize.load(io.BytesIO(data)))
+    profile = result.profile
+    lines_, edges = profile.locations.lines, profile.locations.line_offsets.tolist()
+    name = [
+        profile.strings.text(profile.functions.name[lines_.function[begin]]) if begin < end else "?"
+        for begin, end in pairwise(edges)
+    ]
+    found: Counter[tuple[str, ...]] = Counter()
+    items = profile.samples.locations.tolist()
+    for row, (begin, end) in enumerate(pairwise(profile.samples.location_offsets.tolist())):
+        found[tuple(name[each] for each in items[begin:end])] += int(profile.samples.values[row, 0])
+    return found, result.report
+
+
+class TestTimes:
+    """Addresses that several functions had one after another (rule R460)."""
+
+    TWO = dump(load(START, 0x40, 1, b"old", time=100), load(START, 0x40, 2, b"new", time=200))
+    STACKS = tuple((time, [START + 4]) for time in (50, 100, 150, 199, 200, 250))
+
+    def test_one_clock(self, tmp_path: Path) -> None:
+        """On one clock the code that was loaded before a sample was taken names it, and before all of them the first,
+        which is said."""
+        (tmp_path / "jit-77.dump").write_bytes(self.TWO)
+        found, report = named(recording(MONOTONIC, self.STACKS), tmp_path)
+        assert found == {("old",): 4, ("new",): 2}
+        (row,) = (row for row in report.mappings if row.locations)
+        assert row.symbolized_locations == row.locations == 2
+        assert len(row.problems) == 1
+        assert "before the first of them" in row.problems[0]
+
+    def test_stacks(self, tmp_path: Path) -> None:
+        """Stacks that are apart by any of their frames are, others stay one."""
+        other = load(START + 0x100, 0x40, 3, b"caller", time=90), load(START + 0x100, 0x40, 4, b"new_caller", time=150)
+        (tmp_path / "jit-77.dump").write_bytes(self.TWO + b"".join(other))
+        stacks = [(time, [START + 4, START + 0x108, START + 0x108]) for time in (120, 130, 160, 170, 210, 220)]
+        found, report = named(recording(MONOTONIC, stacks), tmp_path)
+        assert found == {
+            ("old", "caller", "caller"): 2,
+            ("old", "new_caller", "new_caller"): 2,
+            ("new", "new_caller", "new_caller"): 2,
+        }
+        assert report.samples == 3
+
+    def test_code_that_moves(self, tmp_path: Path) -> None:
+        """Code that moves is at its new address from then on."""
+        data = dump(
+            load(START, 0x40, 1, b"old", time=100), load(START + 0x80, 0x40, 2, b"moving", time=100),
+            move(2, START, 0x40, time=200),
+        )  # fmt: skip
+        (tmp_path / "jit-77.dump").write_bytes(data)
+        found, _ = named(recording(MONOTONIC, self.STACKS), tmp_path)
+        assert found == {("old",): 4, ("moving",): 2}
+
+    def test_memory_that_is_mapped_later(self, tmp_path: Path) -> None:
+        """Memory is made executable after its code was listed: that drops no code."""
+        later = LITTLE.mmap2(MONOTONIC, PID, START, 0x1000, "//anon", time=220)
+        (tmp_path / "jit-77.dump").write_bytes(self.TWO)
+        found, _ = named(recording(MONOTONIC, self.STACKS, later), tmp_path)
+        assert found == {("old",): 4, ("new",): 2}
+
+    @pytest.mark.parametrize("conversion", [b"", LITTLE.pack("QQBB6x", 0, 0, 1, 0)])
+    def test_counter_of_the_processor(self, tmp_path: Path, conversion: bytes) -> None:
+        """Times of the processor's counter are converted as the recording says."""
+        data = dump(load(START, 0x40, 1, b"old", time=50), load(START, 0x40, 2, b"new", time=100), flags=1)
+        (tmp_path / "jit-77.dump").write_bytes(data)
+        record = LITTLE.record(79, LITTLE.pack("QQQ", 4, 16, 100) + conversion, 0)
+        found, _ = named(recording(OTHER, self.STACKS, record), tmp_path)
+        assert found == {("old",): 4, ("new",): 2}
+        found, _ = named(recording(MONOTONIC, self.STACKS), tmp_path)
+        assert found == {("?",): 6}
+
+    @pytest.mark.parametrize(
+        ("event", "marker"), [(OTHER, "/x/jit-77.dump"), (Event(clock=4), "/x/jit-77.dump"), (MONOTONIC, "/x/other")]
+    )
+    def test_other_clock(self, tmp_path: Path, event: Event, marker: str) -> None:
+        """Where the times are not known, or of another clock, functions that had one address are not named, and the
+        report has both; others are."""
+        more = load(START + 0x80, 0x40, 3, b"once", time=120), load(START + 0xC0, 0x10, 4, b"again", time=120)
+        (tmp_path / "jit-77.dump").write_bytes(
+            self.TWO + b"".join(more) + load(START + 0xC0, 0x10, 5, b"again", time=170)
+        )
+        stacks = [*self.STACKS, (130, [START + 0x84]), (130, [START + 0xC4])]
+        found, report = named(recording(event, stacks, marker=marker), tmp_path)
+        assert found == {("?",): 6, ("once",): 1, ("again",): 1}
+        (row,) = (row for row in report.mappings if row.locations)
+        assert [reason for reason, _, _ in row.misses] == [Reason.REUSED_ADDRESS]
+        assert row.missed_flat[Reason.REUSED_ADDRESS] == 6
+        assert any("old and new had the address" in problem for problem in row.problems)
+
+    def test_perf_map(self, tmp_path: Path) -> None:
+        """A perf map has no times, so that of functions that had one address none is named."""
+        (tmp_path / "perf-77.map").write_text(f"{START:x} 40 old\n{START:x} 8 new\n{START + 0x20:x} 8 old\n")
+        stacks = [*self.STACKS, (120, [START + 0x10]), (120, [START + 0x24])]
+        found, report = named(recording(MONOTONIC, stacks), tmp_path)
+        assert found == {("?",): 6, ("old",): 2}
+        (row,) = (row for row in report.mappings if row.locations)
+        assert any("old and new had the address" in problem for problem in row.problems)
+
+    def test_callers_from_copies_of_stacks(self, tmp_path: Path) -> None:
+        """The times of samples stay known while their stacks are unwound."""
+        event = Event(clock=1, sample_type=w.IP | w.TID | w.TIME | w.USER_REGISTERS | w.USER_STACK, registers=w.X86_64,
+                      stack=64)  # fmt: skip
+        form = LITTLE
+        records = [
+            form.comm(event, PID, "app", w.EXEC),
+            form.mmap2(event, PID, START, 0x10000, "//anon"),
+            form.mmap2(event, PID, 0x5000_0000, 0x1000, "jit-77.dump"),
+        ]
+        for time in (100, 150, 250):
+            registers = [START + 4 if bit == 8 else 0x7000 for bit in range(17)]
+            ip = START + 4
+            records.append(form.sample(event, pid=PID, time=time, ip=ip, registers=registers, stack=bytes(64)))
+        (tmp_path / "jit-77.dump").write_bytes(self.TWO)
+        found, _ = named(form.file([event], records), tmp_path)
+        assert {stack[0]: count for stack, count in found.items()} == {"old": 2, "new": 1}

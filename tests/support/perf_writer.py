@@ -49,6 +49,7 @@ class Event:
     ids: Sequence[int] = ()
     name: str = ""
     size: int = 128
+    clock: int | None = None
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,12 @@ class Format:
 
     def attr(self, event: Event) -> bytes:
         """The attributes of an event, of `event.size` bytes."""
-        bits = {10: event.is_frequency, 18: event.has_trailer, 8: True, 9: True, 23: True}
+        bits = {10: event.is_frequency, 18: event.has_trailer, 8: True, 9: True, 23: True, 25: event.clock is not None}
         flags = sum(1 << (bit if self.e == "<" else 63 - bit) for bit, on in bits.items() if on)
         raw = self.pack("IIQQQQQ", event.type, event.size, event.config, event.period, event.sample_type,
                         event.read_format, flags)  # fmt: skip
-        raw += self.pack("IIQQQQIiQ", 0, 0, 0, 0, event.branches, event.registers, event.stack, 0, 0)
+        raw += self.pack("IIQQQQIiQ", 0, 0, 0, 0, event.branches, event.registers, event.stack,
+                         event.clock or 0, 0)  # fmt: skip
         return raw.ljust(event.size, b"\0")[: event.size]
 
     def trailer(self, event: Event, fields: Fields) -> bytes:

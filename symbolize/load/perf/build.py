@@ -36,6 +36,7 @@ from symbolize.profile.model import (
     Samples,
     ValueType,
 )
+from symbolize.profile.sample_times import SampleTimes
 from symbolize.profile.stack_dumps import StackDumps
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def build(recording: "Recording") -> Profile:
     _locations(profile, recording, mapping_rows)
     sample_of_row = _samples(profile, recording, rows, len(columns.names))
     _dumps(profile, recording, sample_of_row, mapping_rows)
+    _sample_times(profile, recording, rows, sample_of_row)
     _times(profile, recording)
     comments = []
     if recording.facts.version:
@@ -268,6 +270,22 @@ def _dumps(profile: Profile, recording: "Recording", sample_of_row: Int64, mappi
         space_mappings=mapping_rows[items],
     )
     profile.warnings.append(profile.stack_dumps.warning)
+
+
+def _sample_times(profile: Profile, recording: "Recording", rows: Rows, sample_of_row: Int64) -> None:
+    """Fill in when samples were taken, of processes that list code with times."""
+    table = recording.samples.time_array()
+    row = table[:, n.TIMED_ROW].astype(np.int64)
+    kept = rows.column[row] != NONE
+    if kept.any():
+        profile.sample_times = SampleTimes(
+            sample=sample_of_row[row[kept]],
+            time=table[kept, n.TIMED_AT],
+            column=2 * rows.column[row[kept]],
+            value=table[kept, n.TIMED_VALUE].astype(np.int64),
+            is_monotonic=recording.is_monotonic,
+            conversion=recording.facts.conversion,
+        )
 
 
 def _times(profile: Profile, recording: "Recording") -> None:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from symbolize.core.errors import InputError
 from symbolize.load.perf import numbers as n
+from symbolize.profile.sample_times import TimeConversion
 
 LITTLE: Final = b"PERFILE2"
 BIG: Final = b"2ELIFREP"
@@ -32,10 +33,14 @@ SIMPLEPERF: Final = frozenset(range(128, 133))
 """Feature sections that simpleperf adds."""
 
 ZSTD_TYPE: Final = 1
+CONVERSION_TAIL: Final = 24
+"""Bytes that newer versions of a TIME_CONV record have in addition."""
 BUILD_ID_ROOM: Final = 20
 """Bytes that a build id may have here."""
-FREQUENCY, SAMPLE_ID_ALL = 10, 18
+FREQUENCY, SAMPLE_ID_ALL, USE_CLOCK = 10, 18, 25
 """Bits of the flags of an event."""
+MONOTONIC: Final = 1
+"""The number of CLOCK_MONOTONIC."""
 
 HARDWARE: Final = (
     *(b"cycles", b"instructions", b"cache-references", b"cache-misses", b"branches", b"branch-misses", b"bus-cycles"),
@@ -91,6 +96,7 @@ class Event:
     user_registers: int = 0
     stack_size: int = 0
     intr_registers: int = 0
+    is_monotonic: bool = False
     ids: list[int] = field(default_factory=list)
     name: bytes = b""
 
@@ -127,13 +133,14 @@ def read_event(data: bytes | memoryview, is_big: bool) -> Event:
     event.config, event.period, event.sample_type, event.read_format, flags = (source.number(8) for _ in range(5))
     source.number(8), source.number(8), source.number(8)
     event.branch_type, event.user_registers = source.number(8), source.number(8)
-    event.stack_size, _, event.intr_registers = source.number(4), source.number(4), source.number(8)
+    event.stack_size, clock, event.intr_registers = source.number(4), source.number(4), source.number(8)
 
     def flag(bit: int) -> bool:
         # Bit fields begin at the lowest bit on little-endian machines, at the highest on others.
         return bool(flags >> (63 - bit if is_big else bit) & 1)
 
     event.is_frequency, event.has_sample_id = flag(FREQUENCY), flag(SAMPLE_ID_ALL)
+    event.is_monotonic = flag(USE_CLOCK) and clock == MONOTONIC
     return event
 
 
@@ -153,6 +160,7 @@ class Facts:
     first_time: int = 0
     last_time: int = 0
     clock: tuple[int, int] | None = None
+    conversion: TimeConversion | None = None
     is_directory: bool = False
     warnings: list[str] = field(default_factory=list)
 
@@ -235,6 +243,18 @@ def read_build_id(misc: int, body: bytes) -> BuildId:
     mode = misc & n.MODE_MASK
     name = body[8 + BUILD_ID_ROOM :].partition(b"\0")[0]
     return BuildId(name, build_id, mode in (n.KERNEL_MODE, n.GUEST_KERNEL_MODE), mode >= n.GUEST_KERNEL_MODE)
+
+
+def read_conversion(record: Bytes) -> TimeConversion | None:
+    """How the counter of the processor becomes the times of the recording, None if it does not: from a TIME_CONV record
+    behind its header, which is shorter in older versions."""
+    shift, multiplier, zero = (record.number(8) for _ in range(3))
+    has_more = record.left >= CONVERSION_TAIL
+    cycles, mask = record.number(8), record.number(8)
+    has_zero, is_short = record.number(1), record.number(1)
+    if not multiplier or (has_more and not has_zero):
+        return None
+    return TimeConversion(shift, multiplier, zero, *((cycles, mask) if is_short else ()))
 
 
 class FileHeader(NamedTuple):

@@ -18,6 +18,7 @@ cdef enum:
     FINISHED_ROUND = 68
     AUXTRACE = 71
     EVENT_UPDATE = 78
+    TIME_CONV = 79
     HEADER_FEATURE = 80
     COMPRESSED = 81
     COMPRESSED2 = 83
@@ -106,7 +107,8 @@ cdef enum:
     VERSION = 3
     SPACE = 4
     WANTED = 5
-    PROCESS_WORDS = 6
+    TIMED = 6
+    PROCESS_WORDS = 7
     STALE = -1
     NO_SPACE = -1
     LABEL_PID = 1
@@ -125,6 +127,10 @@ cdef enum:
     ROW_STACK = 2
     ROW_COUNT = 3
     ROW_VALUE = 4
+    TIMED_ROW = 0
+    TIMED_AT = 1
+    TIMED_VALUE = 2
+    TIMED_WORDS = 3
     DUMP_ROW = 0
     DUMP_OFFSET = 1
     DUMP_SIZE = 2

@@ -21,6 +21,7 @@ BUILD_ID = 67
 FINISHED_ROUND = 68
 AUXTRACE = 71
 EVENT_UPDATE = 78
+TIME_CONV = 79
 HEADER_FEATURE = 80
 COMPRESSED = 81
 COMPRESSED2 = 83
@@ -145,14 +146,15 @@ MARK_GUEST_KERNEL = 2176
 MARK_GUEST_USER = 2560
 
 # Words of a process: the string of its comm, its maps in the pool, the version of these, the address space they are for
-# stack dumps, whether its samples are wanted.
+# stack dumps, whether its samples are wanted, and whether the times of these are kept.
 COMM_OF = 0
 FIRST = 1
 COUNT = 2
 VERSION = 3
 SPACE = 4
 WANTED = 5
-PROCESS_WORDS = 6
+TIMED = 6
+PROCESS_WORDS = 7
 STALE = -1
 NO_SPACE = -1
 
@@ -177,6 +179,12 @@ ROW_CONTEXT = 1
 ROW_STACK = 2
 ROW_COUNT = 3
 ROW_VALUE = 4
+
+# Words of a sample whose time is kept.
+TIMED_ROW = 0
+TIMED_AT = 1
+TIMED_VALUE = 2
+TIMED_WORDS = 3
 
 # Words of a stack dump, behind which are the registers.
 DUMP_ROW = 0

@@ -152,6 +152,8 @@ class Processes:
                 process.space = origin.space
                 process.space.users += 1
                 process.main, process.is_main_named = origin.main, origin.is_main_named
+                if self._samples.keeps_times(origin.row):
+                    self._samples.keep_times(process.row)
             self._enter(process)
         self._samples.set_thread(self.thread(pid, tid), self.process(pid).row, comm)
 
@@ -196,6 +198,10 @@ class Processes:
             is_named = name.rpartition(b"/")[2][:COMM_SIZE] == self._strings[process.comm]
             if is_named or process.main == n.UNKNOWN_MAPPING:
                 process.main, process.is_main_named = row, is_named
+
+    def keep_times(self, pid: int) -> None:
+        """Keep the times of the samples of a process from now on."""
+        self._samples.keep_times(self.process(pid).row)
 
     def symbol(self, start: int, size: int, is_bpf: bool, name: bytes, is_removed: bool) -> None:
         """A function was added to the kernel at run time, or removed."""

@@ -1,5 +1,6 @@
 """Reading a recording: records in the order of their times, side-band records into processes, samples into tables."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from symbolize.load.perf.header import (
     Event,
     Facts,
     read_build_id,
+    read_conversion,
     read_event,
 )
 from symbolize.load.perf.processes import EXECUTABLE, Processes
@@ -48,6 +50,8 @@ KERNEL_PID: Final = 0xFFFFFFFF
 EVENT_NAME: Final = 2
 """The kind of EVENT_UPDATE that has a name."""
 BPF_SYMBOL: Final = 1
+JITDUMP: Final = re.compile(rb"(?:.*/)?jit-\d+\.dump")
+"""What runtimes map to say that they write a list of their code with times."""
 
 LABELS: Final = {
     "pid": n.LABEL_PID,
@@ -89,7 +93,7 @@ class Recording:
         self._registers = False
         self._spool: Spool | None = None
         self._spooled = 0
-        self._deferred: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
+        self._deferred: dict[tuple[int, int], list[tuple[int, int, int, int, int]]] = {}
         self.unfinished = 0
         self.is_damaged = self.is_cut = self.has_compressed = False
         self._is_stale = True
@@ -120,8 +124,8 @@ class Recording:
         self.flush(None)
         self._name_events()
         for waiting in self._deferred.values():
-            for event, context, stack, value in waiting:
-                self.samples.context = context
+            for event, context, stack, value, _ in waiting:
+                self.samples.context, self.samples.time = context, 0
                 self.samples.count(event, stack, value)
                 self.unfinished += 1
         self._deferred.clear()
@@ -203,6 +207,7 @@ class Recording:
             (scan.late, "records are older than others before the end of a round: they were read out of order"),
             (scan.without_callers, "samples have copies of their stacks that cannot be used: they lack callers"),
             (self.unfinished, "samples lack their user callers, which the recording does not have"),
+            (self.samples.untimed, "samples in code compiled at run time are too many: their times were left out"),
             (self.samples.saturated, "values are too large to be added up: they were cut at 2⁶³ - 1"),
             (self.processes.too_many, "mappings or processes are too many: they were left out"),
         ):
@@ -215,6 +220,16 @@ class Recording:
     def dump_data(self) -> memoryview:
         """What the offsets of stack dumps refer to."""
         return self._data if self._spool is None else self._spool.mapped()
+
+    @property
+    def is_monotonic(self) -> bool:
+        """Whether times are those of CLOCK_MONOTONIC."""
+        return bool(self.events) and all(event.is_monotonic for event in self.events)
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether the times of samples can be compared with those of a jitdump (R461, times of samples)."""
+        return self.is_monotonic or self.facts.conversion is not None
 
     def add_event(self, event: Event) -> None:
         """Have one more event. Raises InputError if there are too many."""
@@ -269,7 +284,7 @@ class Recording:
             elif status == n.DEFERRED:
                 scan = self.scan
                 waiting = self._deferred.setdefault((scan.tid, scan.cookie), [])
-                waiting.append((scan.event, self.samples.context, scan.stack, scan.value))
+                waiting.append((scan.event, self.samples.context, scan.stack, scan.value, self.samples.time))
 
     def _side_band(self, begin: int, end: int) -> None:
         """Process a record of the kernel that is no sample."""
@@ -309,7 +324,10 @@ class Recording:
         mode = misc & n.MODE_MASK
         if protection & EXECUTABLE and mode < n.GUEST_KERNEL_MODE:
             is_kernel = pid == KERNEL_PID
-            self.processes.map(pid, start, size, offset, text(record), build_id, is_kernel)
+            name = text(record)
+            self.processes.map(pid, start, size, offset, name, build_id, is_kernel)
+            if self.has_clock and not is_kernel and JITDUMP.fullmatch(name):
+                self.processes.keep_times(pid)
 
     def _user_record(self, begin: int, end: int) -> None:
         """Process a record that perf wrote on its own account."""
@@ -330,6 +348,8 @@ class Recording:
             self._is_stale |= feature == ARCH
         elif kind == n.BUILD_ID:
             self.facts.build_ids.append(read_build_id(misc, record.take(record.left)))
+        elif kind == n.TIME_CONV:
+            self.facts.conversion = read_conversion(record)
         elif kind == n.EVENT_UPDATE:
             what, number = record.number(8), record.number(8)
             if what == EVENT_NAME:
@@ -360,8 +380,8 @@ class Recording:
         for process in (self.samples.process, n.KERNEL_PROCESS):
             if self.samples.is_stale(process):
                 self.processes.refresh(process)
-        for event, context, stack, value in waiting:
-            self.samples.context = context
+        for event, context, stack, value, time in waiting:
+            self.samples.context, self.samples.time = context, time
             self.samples.begin_stack()
             self.samples.append_frames(stack)
             self.scan.finish_deferred(chain, count)

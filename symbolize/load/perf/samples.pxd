@@ -27,6 +27,10 @@ cdef class Samples:
     cdef unsigned long long[::1] dumps
     cdef readonly Py_ssize_t dump_count
     cdef Py_ssize_t dump_stride
+    cdef unsigned long long[::1] times
+    cdef readonly Py_ssize_t time_count
+    cdef readonly Py_ssize_t untimed
+    cdef public unsigned long long time
     cdef readonly Py_ssize_t saturated
     cdef public Py_ssize_t process
     cdef public Py_ssize_t context
@@ -45,7 +49,8 @@ cdef class Samples:
         unsigned long long cgroup, unsigned long long mode
     ) except -1 nogil
     cpdef int count(self, unsigned long long event, Py_ssize_t stack, unsigned long long value) except -1 nogil
-    cdef void add_value(self, Py_ssize_t row, unsigned long long value) noexcept nogil
+    cdef int add_value(self, Py_ssize_t row, unsigned long long value) except -1 nogil
+    cdef int extend_times(self) except -1 with gil
     cdef Py_ssize_t add_dump(
         self, unsigned long long event, Py_ssize_t stack, unsigned long long value
     ) except -2 nogil

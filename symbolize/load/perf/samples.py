@@ -25,6 +25,8 @@ MAX_POOL = cython.declare(cython.Py_ssize_t, 1 << 21)
 """Maps in the pool; when it is full all processes enter theirs anew."""
 MAX_SPACE_MAPS = cython.declare(cython.Py_ssize_t, 1 << 26)
 """Maps in all address spaces of stack dumps."""
+MAX_TIMES = cython.declare(cython.Py_ssize_t, 1 << 24)
+"""Samples whose times are kept."""
 
 
 @cython.cclass
@@ -57,6 +59,9 @@ class Samples:
         self.dumps = memoryview(np.zeros(0, np.uint64))
         self.dump_count = 0
         self.dump_stride = DUMP_WORDS
+        self.times = memoryview(np.zeros(0, np.uint64))
+        self.time_count = self.untimed = 0
+        self.time = 0
         self.saturated = 0
         self.process = 0
         self.context = 0
@@ -98,6 +103,14 @@ class Samples:
             self.processes[row, SPACE] = NO_SPACE
         self.processes[row, COMM_OF] = comm
         self.processes[row, WANTED] = wanted
+
+    def keep_times(self, row: cython.Py_ssize_t) -> None:
+        """Keep the times of the samples of a process from now on."""
+        self.processes[row, TIMED] = 1
+
+    def keeps_times(self, row: cython.Py_ssize_t) -> bool:
+        """Whether the times of the samples of a process are kept."""
+        return self.processes[row, TIMED] != 0
 
     def set_stale(self, row: cython.Py_ssize_t) -> None:
         """The maps of a process changed."""
@@ -150,6 +163,10 @@ class Samples:
         """The stack dumps: uint64[n, DUMP_WORDS + registers]."""
         used = self.dump_count * self.dump_stride
         return np.asarray(self.dumps)[:used].reshape(self.dump_count, self.dump_stride)
+
+    def time_array(self) -> UInt64:
+        """The samples whose times are kept: uint64[n, TIMED_WORDS]."""
+        return np.asarray(self.times)[: self.time_count * TIMED_WORDS].reshape(self.time_count, TIMED_WORDS)
 
     # What a scan asks for.
 
@@ -269,21 +286,37 @@ class Samples:
         key[ROW_EVENT] = event
         key[ROW_CONTEXT] = self.context
         key[ROW_STACK] = stack
-        self.add_value(self.rows.add(), value)
-        return 0
+        return self.add_value(self.rows.add(), value)
 
     def count_built(self, event: cython.ulonglong, value: cython.ulonglong) -> None:
         """Add a sample of the context with the stack that was built."""
         self.count(event, self.stacks.add(), value)
 
-    def add_value(self, row: cython.Py_ssize_t, value: cython.ulonglong) -> cython.void:
-        """Add one sample to a row; the sum stops at the largest number of 63 bits."""
+    def add_value(self, row: cython.Py_ssize_t, value: cython.ulonglong) -> cython.int:
+        """Add one sample, taken at `time`, to a row; the sum stops at the largest number of 63 bits."""
         at: cython.Py_ssize_t = row * self.rows.stride
         self.rows.words[at + ROW_COUNT] += 1
         if value > MAX_INT64 - self.rows.words[at + ROW_VALUE]:
             self.saturated += 1
             value = MAX_INT64 - self.rows.words[at + ROW_VALUE]
         self.rows.words[at + ROW_VALUE] += value
+        if self.time != 0 and self.processes[self.process, TIMED] != 0:
+            if self.time_count == MAX_TIMES:
+                self.untimed += 1
+                return 0
+            at = self.time_count * TIMED_WORDS
+            if at + TIMED_WORDS > self.times.shape[0]:
+                self.extend_times()
+            self.times[at + TIMED_ROW] = row
+            self.times[at + TIMED_AT] = self.time
+            self.times[at + TIMED_VALUE] = value
+            self.time_count += 1
+        return 0
+
+    def extend_times(self) -> cython.int:
+        """Grow the table of times."""
+        self.times = extended(self.times, (self.time_count + 1) * TIMED_WORDS)
+        return 0
 
     def add_dump(self, event: cython.ulonglong, stack: cython.Py_ssize_t, value: cython.ulonglong) -> cython.Py_ssize_t:
         """Add a sample of its own and its stack dump: where the words of this begin, or -1 if there are too many."""

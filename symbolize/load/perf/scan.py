@@ -272,6 +272,7 @@ class Scan:
             self.first_sample = min(self.first_sample, self.time)
             self.last_sample = max(self.last_sample, self.time)
         self.seen += 1
+        self.samples.time = self.time
         self.samples.set_context(thread, self.pid, self.tid, self.cpu, self.cgroup, mode)
         if self.branch_count > 0 or self.stack_size > 0:
             self.read_stack(mode)

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from symbolize.binaries import BinaryIndex, SpecialFiles
 from symbolize.binaries.recorded_names import is_no_file, plain_names
+from symbolize.core.arrays import Int64, offsets_of
 from symbolize.elf import ElfImage
-from symbolize.profile import NONE, AddressKind
-from symbolize.resolve.mapping_record import MappingRecord
+from symbolize.profile import NONE, AddressKind, Profile
+from symbolize.profile.sample_times import Borders, take_apart
+from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, MappingRecord, processes, records_of
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers.jit import CompiledCode, is_anonymous, is_compiled
 from symbolize.resolve.providers.kernel import Kernels, is_kernel, release_in
@@ -16,6 +20,16 @@ from symbolize.resolve.providers.symbol_files import SymbolFiles
 from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.providers.vdso import find_vdso, is_vdso
 from symbolize.resolve.resolution import Resolution
+
+
+def is_run_time_code(mapping: MappingRecord) -> bool:
+    """Whether a mapping is memory that may hold code compiled at run time, or none at all."""
+    name = mapping.filename
+    if mapping.kind == AddressKind.NO_BINARY:
+        return is_anonymous(name) or is_compiled(name)
+    if mapping.mapping == NONE:
+        return True
+    return not mapping.build_id and is_anonymous(name) and not (is_kernel(name) or is_vdso(name))
 
 
 class SymbolProviders:
@@ -51,20 +65,35 @@ class SymbolProviders:
         self._release = releases.pop() if len(releases) == 1 else ""
         self._processes = processes
 
+    def take_apart(self, profile: Profile) -> Int64:
+        """Let no location of a profile be an address at times when it was of different functions: which location each
+        was. The profile is changed."""
+        clock = profile.sample_times
+        if clock is None or profile.stack_dumps is not None:  # callers that are not known yet have no times
+            return np.arange(len(profile.locations))
+        known = processes(profile)
+        found = [
+            self._compiled.borders(record, known, clock)
+            for record in records_of(profile, with_names=False)
+            if len(record.rows) and is_run_time_code(record)
+        ]
+        counts = np.concatenate([np.diff(each.offsets) for each in found]) if found else NO_ROWS
+        rows = np.concatenate([each.rows for each in found]) if found else NO_ROWS
+        times = np.concatenate([each.times for each in found]) if found else NO_ADDRESSES
+        return take_apart(profile, Borders(rows, offsets_of(counts), times))
+
     def find(self, mapping: MappingRecord) -> Resolution | None:
         """What answers for a mapping that has no file of its own, by its kind or name; None if an ordinary lookup has
         to answer. Code that was compiled at run time counts whatever it is called; bytecode does not."""
         name = mapping.filename
+        if is_run_time_code(mapping):
+            return self._compiled.find(mapping, self._processes)
         if mapping.kind == AddressKind.NO_BINARY:
-            return self._run_time_code(mapping) if is_anonymous(name) or is_compiled(name) else None
-        if mapping.mapping == NONE:
-            return self._run_time_code(mapping)
+            return None
         if is_kernel(name):
             return self._kernels.find(mapping, self._release)
         if is_vdso(name):
             return find_vdso(self._index, self._opened, mapping)
-        if not mapping.build_id and is_anonymous(name):
-            return self._run_time_code(mapping)
         if is_in_archive(name):
             return self._members.find(mapping)
         if module_name(name):
@@ -87,9 +116,6 @@ class SymbolProviders:
         """Release what was read."""
         for each in (self._lists, *self._all):
             each.close()
-
-    def _run_time_code(self, mapping: MappingRecord) -> Resolution | None:
-        return self._compiled.find(mapping.filename, mapping.addresses, self._processes)
 
     def _module(self, mapping: MappingRecord) -> Resolution | None:
         """A kernel module, by build id the one of the index; where there is none, the list of the kernel's symbols."""

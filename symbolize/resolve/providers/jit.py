@@ -2,18 +2,26 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
 
 from symbolize.binaries import SpecialFiles
-from symbolize.core.arrays import UInt64
+from symbolize.core.arrays import TOP, Bool, UInt64, distinct_inverse, offsets_of, passed, ranges
 from symbolize.core.reasons import Reason
+from symbolize.profile.sample_times import Borders, SampleTimes
+from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, LocationTimes, MappingRecord
 from symbolize.resolve.providers.symbol_lists import SymbolLists
-from symbolize.resolve.resolution import Resolution, as_they_are, by_symbol_list
-from symbolize.symbol_files import SymbolList, process_of, read_jitdump, read_perf_map
+from symbolize.resolve.resolution import Resolution, by_symbol_list
+from symbolize.symbol_files import CodeList, process_of, read_jitdump, read_perf_map
 from symbolize.symbol_files.jitdump import HEADER_SIZE, is_jitdump
 from symbolize.symbols import SymbolListBinary
 
 MAX_DUMP, MAX_MAP = 1 << 30, 128 << 20
 """Bytes of the largest jitdump, which has the code as well, and of the largest perf map that are read."""
+MAX_NAME = 200
+"""Characters of the name of a function in a sentence."""
 
 ANONYMOUS = re.compile(
     r"//anon|\[anon.*|/memfd:.*|\[heap\]|\[stack.*|anon_inode:?.*|/dev/zero.*|/anon_hugepage.*|/SYSV.*|/dev/ashmem/.*"
@@ -43,22 +51,75 @@ def process_in(name: str) -> int:
     return int(next(filter(None, match.groups()))) if match else 0
 
 
+class Lookup(NamedTuple):
+    """Where addresses are in a list of code: their places, TOP of those that are in none. `undecided` are those that
+    several functions had, of which nothing says which ran; `early` those that were sampled before the first of several
+    was loaded there."""
+
+    places: UInt64
+    undecided: Bool
+    early: Bool
+
+
 class CompiledCode:
-    """The lists of code compiled at run time among `files`, each read once. `processes` are those of the profile."""
+    """The lists of code compiled at run time among `files`, each read once."""
 
     def __init__(self, files: SpecialFiles, lists: SymbolLists) -> None:
         self._files = files
         self._lists = lists
 
-    def find(self, filename: str, addresses: UInt64, processes: set[int]) -> Resolution | None:
-        """The list for a mapping of that name; None if there is none that covers one of `addresses`.
+    def find(self, mapping: MappingRecord, processes: set[int]) -> Resolution | None:
+        """The list for a mapping; None if there is none that covers one of its addresses. `processes` are those of the
+        profile."""
+        best = self._lists_of(mapping.filename, mapping.addresses, processes)
+        if not best:
+            return None
+        if len(best) > 1:
+            names = " and ".join(binary.path for _, binary in best[:3])
+            return Resolution(reason=Reason.AMBIGUOUS, detail=f"lists of several processes cover it: {names}")
+        ((code, binary),) = best
+        found = look_up(code, mapping.addresses, mapping.times)
+        result = by_symbol_list(binary, lambda _: (found.places, ~found.undecided))
+        problems = []
+        if found.undecided.any():
+            problems.append(f"{binary.path}: {two_functions(code, mapping.addresses[found.undecided])}")
+        if found.early.any():
+            count = int(found.early.sum())
+            problems.append(
+                f"{binary.path}: {count} addresses that several functions had were sampled before the first of them "
+                "was loaded, and have its name"
+            )
+        return replace(result, reused=mapping.rows[found.undecided], problems=problems)
+
+    def borders(self, mapping: MappingRecord, processes: set[int], clock: SampleTimes) -> Borders:
+        """When the functions at the addresses of a mapping changed, by the times of the samples."""
+        best = self._lists_of(mapping.filename, mapping.addresses, processes)
+        if len(best) == 1:
+            code, _ = best[0]
+            times = clock.on_this_clock(code.time, is_counter=code.has_counter_times)
+            if times is not None and len(times):
+                known, which = distinct_inverse(mapping.addresses)
+                covering = code.covering(known)
+                changes = covering.changes(covering.answers)
+                counts = np.bincount(covering.owner[changes], minlength=len(known))[which]
+                begins = offsets_of(np.bincount(covering.owner[changes], minlength=len(known)))[:-1][which]
+                kept = np.flatnonzero(counts)
+                at = times[covering.entry[changes]]
+                offsets = offsets_of(counts[kept])
+                return Borders(mapping.rows[kept], offsets, at[ranges(begins[kept], counts[kept])])
+        return Borders(NO_ROWS, offsets_of([]), NO_ADDRESSES)
+
+    def _lists_of(
+        self, filename: str, addresses: UInt64, processes: set[int]
+    ) -> list[tuple[CodeList, SymbolListBinary]]:
+        """Of each process that may be meant the list that covers most of the addresses, if one does.
 
         The process is that of the name, else that of the profile, else there must be lists of one process only.
         """
         own = process_in(filename)
         wanted = {own} if own else processes
         # A dump knows lines, and comes first.
-        candidates: dict[int, list[tuple[str, Callable[[bytes], SymbolList], int]]] = {}
+        candidates: dict[int, list[tuple[str, Callable[[bytes], CodeList], int]]] = {}
         for file in self._files.of_kind("jitdump"):
             head = self._files.head(file.path, HEADER_SIZE)
             if is_jitdump(head):
@@ -67,15 +128,48 @@ class CompiledCode:
             candidates.setdefault(process_in(file.name), []).append((file.path, read_perf_map, MAX_MAP))
         if wanted:
             candidates = {process: found for process, found in candidates.items() if process in wanted}
-        best: list[tuple[int, SymbolListBinary]] = []
-        for process, found in candidates.items():
-            lists = [read[1] for each in found if (read := self._lists.read(*each)) is not None]
-            covered = [int(each.covers(addresses).sum()) for each in lists]
+        best: list[tuple[CodeList, SymbolListBinary]] = []
+        for found in candidates.values():
+            lists = [read for each in found if (read := self._lists.read(*each)) is not None]
+            covered = [int((code.count_at(addresses) > 0).sum()) for code, _ in lists]
             if any(covered):
-                best.append((process, lists[covered.index(max(covered))]))
-        if not best:
-            return None
-        if len(best) > 1:
-            names = " and ".join(binary.path for _, binary in best[:3])
-            return Resolution(reason=Reason.AMBIGUOUS, detail=f"lists of several processes cover it: {names}")
-        return by_symbol_list(best[0][1], as_they_are)
+                best.append(lists[covered.index(max(covered))])
+        return best
+
+
+def look_up(code: CodeList, addresses: UInt64, times: LocationTimes | None) -> Lookup:
+    """Find addresses in a list of code, each at the time when it was sampled, if that is known (R460, code by time).
+
+    The last entry that was loaded before counts, before all of them the first. Where the time is not known an address
+    that entries of different names had is undecided, and one that entries of one name had is that of the last.
+    """
+    known, which = distinct_inverse(addresses)
+    covering = code.covering(known)
+    listed = np.diff(covering.offsets)
+    place = np.maximum(listed - 1, 0)[which]
+    undecided = covering.differing(covering.names)[which]
+    early = np.zeros(len(which), np.bool_)
+    clock = times.clock.on_this_clock(code.time, is_counter=code.has_counter_times) if times is not None else None
+    if times is not None and clock is not None and len(clock):
+        timed = np.flatnonzero((times.at != 0) & (listed[which] > 0))
+        before = passed(covering.offsets, clock[covering.entry], which[timed], times.at[timed])
+        place[timed] = np.maximum(before - 1, 0)
+        early[timed] = (before == 0) & covering.differing(covering.answers)[which[timed]]
+        undecided[timed] = False
+    inside = (listed[which] > 0) & ~undecided
+    entry = covering.entry[(covering.offsets[:-1][which] + place)[inside]]
+    places = np.full(len(which), TOP, np.uint64)
+    places[inside] = code.places(entry, addresses[inside])
+    return Lookup(places, undecided, early)
+
+
+def two_functions(code: CodeList, addresses: UInt64) -> str:
+    """Which functions had the first of some addresses one after another, in words."""
+    address = addresses[:1]
+    covering = code.covering(address)
+    what = "more functions than are compared"
+    if len(covering.entry):
+        first, last = int(covering.entry[0]), int(covering.entry[covering.changes(covering.names)[0]])
+        what = " and ".join(code.name(each).decode(errors="replace")[:MAX_NAME] for each in (first, last))
+    others = f", as others had {len(addresses) - 1} more addresses" if len(addresses) > 1 else ""
+    return f"{what} had the address {int(address[0]):#x} one after another{others}; no time says which of them ran"

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from symbolize.binaries import SpecialFiles
-from symbolize.symbol_files import Kallsyms, SymbolList
+from symbolize.symbol_files import CodeList, Kallsyms, SymbolList
 from symbolize.symbols import SymbolListBinary
 
-L = TypeVar("L", SymbolList, Kallsyms)
+L = TypeVar("L", SymbolList, Kallsyms, CodeList)
 
 
 class SymbolLists:
@@ -15,7 +15,7 @@ class SymbolLists:
 
     def __init__(self, files: SpecialFiles) -> None:
         self._files = files
-        self._read: dict[tuple[str, object], tuple[SymbolList | Kallsyms, SymbolListBinary] | None] = {}
+        self._read: dict[tuple[str, object], tuple[SymbolList | Kallsyms | CodeList, SymbolListBinary] | None] = {}
 
     def __len__(self) -> int:
         return len(self._read)
@@ -27,7 +27,7 @@ class SymbolLists:
             self._read[key] = None
             data = self._files.read(path, limit)
             if data is not None and (contents := reader(data)) is not None:
-                symbols = contents.listing if isinstance(contents, Kallsyms) else contents
+                symbols = contents if isinstance(contents, SymbolList) else contents.listing
                 for problem in symbols.problems:
                     self._files.tell(f"{path}: {problem}")
                 self._read[key] = contents, SymbolListBinary(path, symbols)

@@ -1,0 +1,135 @@
+"""Lists of code that was loaded while a process ran: addresses that were given to one function after another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from symbolize.core.arrays import NONE, Bool, Int64, UInt64, distinct, first_of_runs, offsets_of, ranges, views
+from symbolize.core.grouping import number_tuples
+from symbolize.symbol_files.symbol_list import SymbolList
+
+MAX_SIZE = 1 << 38
+"""Bytes that an entry answers for, so that all of them have places below 2⁶⁴."""
+MAX_COMPARED = 1 << 24
+"""Entries that are looked at for all addresses together."""
+
+
+class Covering(NamedTuple):
+    """The entries at some addresses. Those at address `i` are `entry[offsets[i]:offsets[i + 1]]`, in the order in which
+    they were loaded; `names` are numbers for their names, `answers` for name, file and line together.
+
+    `totals` is how many there are at each address; of very many none are listed.
+    """
+
+    totals: Int64
+    offsets: Int64
+    entry: Int64
+    names: Int64
+    answers: Int64
+
+    def differing(self, numbers: Int64) -> Bool:
+        """At which addresses some of the numbers of their entries differ, or are too many to be known."""
+        found = np.diff(self.offsets) < self.totals
+        found[self.owner[self.changes(numbers)]] = True
+        return found
+
+    def changes(self, numbers: Int64) -> Int64:
+        """The entries whose number is another than that of the entry before at the same address."""
+        return np.flatnonzero(first_of_runs(numbers) & ~first_of_runs(self.owner))
+
+    @property
+    def owner(self) -> Int64:
+        """Which address each entry is listed for."""
+        return np.repeat(np.arange(len(self.totals)), np.diff(self.offsets))
+
+
+@dataclass(frozen=True, eq=False)
+class CodeList:
+    """Code in the order in which it was loaded: entry `i` is at the addresses `[begin[i], end[i])` from `time[i]` on.
+
+    `time` is empty if the file has no times; with `has_counter_times` it is a counter of the processor. `listing` has
+    each entry at a place of its own, from `place[i]` on, so that those that had one address are told apart.
+    """
+
+    begin: UInt64
+    end: UInt64
+    time: UInt64
+    place: UInt64
+    listing: SymbolList
+    has_counter_times: bool = False
+
+    @classmethod
+    def of_functions(cls, begins: Sequence[int], sizes: Sequence[int], names: list[bytes]) -> "CodeList":
+        """Functions without lines and times."""
+        begin, end, place = placed(begins, sizes)
+        listing = SymbolList.of_functions(place, place + (end - begin), names)
+        return cls(begin, end, np.zeros(0, np.uint64), place, listing)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The lowest address and the one behind the highest; (0, 0) if there are none."""
+        return (int(self.begin.min()), int(self.end.max())) if len(self.begin) else (0, 0)
+
+    def count_at(self, addresses: UInt64) -> Int64:
+        """How many entries cover each of some addresses."""
+        begins, ends = self._sorted
+        return np.searchsorted(begins, addresses, side="right") - np.searchsorted(ends, addresses, side="right")
+
+    def covering(self, addresses: UInt64) -> Covering:
+        """The entries that cover each of some addresses, which ascend."""
+        count = self.count_at(addresses)
+        order = np.argsort(count, kind="stable")
+        few = np.zeros(len(count), np.bool_)
+        few[order[np.cumsum(count[order]) <= MAX_COMPARED]] = True
+        asked = np.flatnonzero(few & (count > 0))
+        at = addresses[asked]
+        first, last = (np.searchsorted(at, edge) for edge in (self.begin, self.end))
+        entry = np.repeat(np.arange(len(first)), last - first)
+        which = asked[ranges(first, last - first)]
+        time = self.time[entry] if len(self.time) else entry
+        order = np.lexsort((entry, time, which))
+        entry, which = entry[order], which[order]
+        offsets = offsets_of(np.bincount(which, minlength=len(addresses)))
+        return Covering(count, offsets, entry, *self._numbers(entry, addresses[which]))
+
+    def places(self, entry: Int64, addresses: UInt64) -> UInt64:
+        """The places of addresses in entries that cover them."""
+        return self.place[entry] + (addresses - self.begin[entry])
+
+    def name(self, entry: int) -> bytes:
+        """The name of an entry."""
+        listing = self.listing
+        function = int(listing.node_function[entry])
+        return listing.function_linkage[function] or listing.function_name[function]
+
+    def _numbers(self, entry: Int64, addresses: UInt64) -> tuple[Int64, Int64]:
+        names: dict[bytes, int] = {}
+        number = np.zeros(len(self.begin), np.int64)
+        for each in distinct(entry).tolist():
+            number[each] = names.setdefault(self.name(each), len(names))
+        listing = self.listing
+        table = np.empty((len(entry), 3), np.uint64)
+        table[:, 0] = number[entry]
+        if len(listing.row_start):
+            row = np.searchsorted(listing.row_start, self.places(entry, addresses), side="right") - 1
+            table[:, 1] = np.where(row >= 0, listing.row_file[row], NONE)
+            table[:, 2] = np.where(row >= 0, listing.row_line[row], 0)
+        else:
+            table[:, 1:] = 0
+        return number[entry], np.asarray(number_tuples(*views(table)), np.int64)
+
+    @cached_property
+    def _sorted(self) -> tuple[UInt64, UInt64]:
+        return np.sort(self.begin), np.sort(self.end)
+
+
+def placed(begins: Sequence[int], sizes: Sequence[int]) -> tuple[UInt64, UInt64, UInt64]:
+    """Begins, ends and places of entries."""
+    begin = np.array(begins, np.uint64)
+    size = np.minimum(np.minimum(np.array(sizes, np.uint64), np.uint64(MAX_SIZE)), ~begin)
+    place = np.zeros(len(begin), np.uint64)
+    np.cumsum(size[:-1], out=place[1:])
+    return begin, begin + size, place
