@@ -308,6 +308,8 @@ def joined(first: Profile, second: Profile) -> Profile:
         warnings=warnings,
         unknown=joined_fields(first, second),
         leaf_kinds=joined_leaf_kinds(first, second, alignment),
+        machine=first.machine if first.machine == second.machine else "",
+        kernel_release=first.kernel_release if first.kernel_release == second.kernel_release else "",
         stack_source=first.stack_source if first.stack_source == second.stack_source else StackSource.UNKNOWN,
         inputs=tuple(dict.fromkeys((*inputs_of(first), *inputs_of(second)))),
         **joined_origins(first, second),

@@ -282,8 +282,9 @@ class Profile:
     `modules` are the name and the raw build id that a Perfetto trace has for each mapping, and empty in other profiles.
     `obfuscation` are the names that came along for obfuscated Java code. `stack_dumps` are copies of the stacks of
     samples that lack their callers, until they are unwound. `sample_times` says when samples were taken, of processes
-    that list the code they compiled with times. `source` is the path that the profile was read from, empty
-    if it was none, and `inputs` are those of all profiles that it was merged from. None of these is written.
+    that list the code they compiled with times. `machine` and `kernel_release` are those of the kernel that was
+    recorded, in the words of uname, empty if they are not known. `source` is the path that the profile was read from,
+    empty if it was none, and `inputs` are those of all profiles that it was merged from. None of these is written.
     """
 
     strings: Strings = field(default_factory=Strings)
@@ -311,6 +312,8 @@ class Profile:
     obfuscation: Obfuscation | None = None
     stack_dumps: StackDumps | None = None
     sample_times: SampleTimes | None = None
+    machine: str = ""
+    kernel_release: str = ""
     source: str = ""
     inputs: tuple[str, ...] = ()
 

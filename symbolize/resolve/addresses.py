@@ -1,6 +1,6 @@
 """From runtime addresses to ELF vaddrs: which mapping, which segment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +13,6 @@ MappedAddresses = tuple[UInt64, Bool]
 """Vaddrs, and which of them lie in the binary at all."""
 
 PAGE = 4096
-MIN_CALL_SITES = 8
-"""Fewer call sites than this do not tell where a kernel was moved to."""
-LOWEST_KERNEL = 1 << 30
-"""No kernel has its code below this address. What is lower is a real file offset, or nothing."""
 
 
 def map_addresses(
@@ -179,33 +175,6 @@ def page_floor(value: int) -> int:
 def page_ceil(value: int) -> int:
     """`value` rounded up to a page."""
     return -(-value // PAGE) * PAGE
-
-
-class Shift(NamedTuple):
-    """How far memory is above the vaddrs of a kernel image, modulo 2⁶⁴, and what says so."""
-
-    distance: int
-    evidence: str
-
-
-def kernel_shifts(anchor: str, start: int, file_offset: int, anchors: Mapping[str, int]) -> list[Shift]:
-    """How far the kernel may have been moved from where it was linked, the likeliest first (R124, symbols of the
-    kernel).
-
-    `anchors` are the vaddrs of `_stext` and `_text`, as far as they are known; a mapping of the kernel begins at one of
-    them. Its name may say at which: then that is `anchor`. The address of the anchor may be recorded as the
-    file offset. Where neither is an address, the kernel is taken as linked.
-    """
-    places = [place for place in dict.fromkeys((file_offset, start)) if place >= LOWEST_KERNEL]
-    shifts: dict[int, Shift] = {}
-    for name in sorted(anchors, key=lambda name: name != anchor):
-        for place in places:
-            distance = (place - anchors[name]) & TOP
-            if distance % PAGE:  # whole pages are moved: the start of the mapping was rounded
-                distance = (page_floor(place) - page_floor(anchors[name])) & TOP
-            shifts.setdefault(distance, Shift(distance, f"{name} at {anchors[name] + distance & TOP:#x}"))
-    shifts.setdefault(0, Shift(0, "as linked"))
-    return list(shifts.values())
 
 
 class AddressBase(NamedTuple):

@@ -37,7 +37,7 @@ from symbolize.resolve.choice import BuildMatch, Judged, Selection, select_build
 from symbolize.resolve.code import CodeResolver
 from symbolize.resolve.huge_pages import HugePages, Layout, MatchOf, is_moved_text
 from symbolize.resolve.judging import judge_mapping, observe, same_names
-from symbolize.resolve.mapping_record import MappingRecord, has_map, processes, records_of, weight_of_mappings
+from symbolize.resolve.mapping_record import MappingRecord, has_map, records_of, weight_of_mappings
 from symbolize.resolve.module import files_of
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers import SymbolProviders
@@ -124,7 +124,7 @@ class MappingResolver:
         origin = self._providers.take_apart(profile)
         is_exact = None if is_exact is None else is_exact[origin]
         records = records_of(profile, with_names=self.has_binaries, is_exact=is_exact)
-        self._providers.prepare(records[:-1], processes(profile))
+        self._providers.prepare(profile, records[:-1])
         self._huge_pages.prepare(records[:-1])
         self._by_file.clear()
         self._of_file = grouped(records[:-1])

@@ -14,7 +14,8 @@ PAGE = 4096
 MAX_FUNCTION = 1 << 20
 """Bytes behind its start that a symbol may answer for; parts of a kernel are megabytes apart."""
 
-ANCHORS = (b"_text", b"_stext", b"_etext", b"_sinittext", b"_einittext")
+ANCHORS = (b"_text", b"_stext", b"_etext", b"_edata", b"_sinittext", b"_einittext")
+DIGITS_OF_32_BITS = 8
 CODE_KINDS = b"TWtw"
 """Kinds of symbols in code, the ones to prefer at one address first."""
 
@@ -27,6 +28,7 @@ class Anchors(NamedTuple):
     text: int = 0
     stext: int = 0
     etext: int = 0
+    edata: int = 0
 
     @property
     def core(self) -> tuple[int, int]:
@@ -37,7 +39,8 @@ class Anchors(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Kallsyms:
-    """The functions and anchors of such a file; `restricted`: all addresses were hidden from the reader.
+    """The functions and anchors of such a file, and whether its addresses have 64 bits; `restricted`: all of these were
+    hidden from the reader.
 
     In `/proc/kallsyms` addresses are those at run time, in `System.map` those in vmlinux.
     """
@@ -45,6 +48,7 @@ class Kallsyms:
     listing: SymbolList
     anchors: Anchors
     restricted: bool
+    is_64: bool = True
 
 
 def looks_like_kallsyms(head: bytes) -> bool:
@@ -66,9 +70,11 @@ def read_kallsyms(data: bytes) -> Kallsyms:
     modules: list[int] = []
     numbers: dict[bytes, int] = {b"": 0}
     anchors: dict[bytes, int] = {}
+    digits = 0
     for address, kind, name, module in _LINE.findall(data):
         value = int(address, 16)
         addresses.append(value)
+        digits = max(digits, len(address))
         kinds += kind
         names.append(name)
         modules.append(numbers.setdefault(module, len(numbers)))
@@ -94,7 +100,8 @@ def read_kallsyms(data: bytes) -> Kallsyms:
     rows = rows[first_of_runs(address[rows])]
     listing = SymbolList.of_functions(address[rows], ends[rows], [names[row] for row in rows.tolist()])
     listing.problems += problems
-    return Kallsyms(listing, Anchors(*(anchors.get(name, 0) for name in (b"_text", b"_stext", b"_etext"))), restricted)
+    known = Anchors(*(anchors.get(name.encode(), 0) for name in ("_text", "_stext", "_etext", "_edata")))
+    return Kallsyms(listing, known, restricted, digits != DIGITS_OF_32_BITS)
 
 
 def symbol_ends(address: UInt64, module: Int64) -> UInt64:

@@ -132,6 +132,13 @@ class SymbolListBinary:
         """Which of `vaddrs` a function of the list covers."""
         return layer_at(self._listing.start, self._listing.node.astype(np.int64), vaddrs) >= 0
 
+    def names_at(self, vaddrs: UInt64) -> list[bytes]:
+        """The linked name of the outermost function at each of `vaddrs`, empty where there is none."""
+        listing = self._listing
+        node = layer_at(listing.start, listing.node.astype(np.int64), vaddrs)
+        function = np.where(node >= 0, listing.node_function[node], -1)
+        return [listing.function_linkage[row] if row >= 0 else b"" for row in function.tolist()]
+
     def close(self) -> None:
         """Free the table."""
         self._table = None

@@ -1,13 +1,18 @@
 """Mappings of the kernel."""
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from symbolize import Reason
+import symbolize
+from symbolize import Reason, Symbolizer
+from symbolize.evidence.kernels import RecordedKernel, shifts
 from symbolize.report import HINTS
-from symbolize.resolve.addresses import kernel_shifts
+from symbolize.report.model import MappingRow
+from tests.support import perf_writer as w
 from tests.support.kernel_image import KERNEL_ID, LINKED, SIZE, vmlinux
 from tests.support.pprof_writer import Mapping, Place
 from tests.support.whole_runs import run
@@ -161,7 +166,8 @@ class TestKallsyms:
         ],
     )
     def test_found(self, tmp_path: Path, path: str) -> None:
-        """Wherever `kallsyms` lies, it names kernel and modules; nothing in it proves that it is the right one."""
+        """Wherever `kallsyms` lies, it names kernel and modules; only that perf keeps it for the build id proves that
+        it is the right one."""
         kallsyms(tmp_path / path)
         module = Mapping(0xFFFF_FFFF_C060_0000, 0xFFFF_FFFF_C061_0000, 0, "[nf_tables]")
         names, report = run(
@@ -169,7 +175,7 @@ class TestKallsyms:
         )
         assert names == ["f3", "f70", "f400", "nft_do_chain"]
         assert [row.files for row in report.mappings] == [[str(tmp_path / path)]] * 2
-        assert not any(row.verified for row in report.mappings)
+        assert [row.verified for row in report.mappings] == [KERNEL_ID[2:] in path, False]
 
     def test_vmlinux_is_better(self, tmp_path: Path) -> None:
         """Where the image of the build is there, it is used."""
@@ -251,18 +257,172 @@ class TestKallsyms:
         assert "kallsyms" in HINTS[Reason.NOT_A_FILE]
 
 
+class TestOtherKernels:
+    """What refutes a vmlinux or a list of symbols (rule R465)."""
+
+    def named(
+        self, root: Path, *, release: str = "", machine: str = "", end: int = LINKED + MOVED + SIZE
+    ) -> tuple[list[str], MappingRow]:
+        """The names in a recording of perf, which says such things of its kernel, and the row of the kernel."""
+        form, event = w.LITTLE, w.Event()
+        start = LINKED + MOVED
+        records = [form.mmap(event, -1, start, end - start, "[kernel.kallsyms]_text", start, w.KERNEL)]
+        records += [form.comm(event, 7, "app")]
+        records += [
+            form.sample(event, w.KERNEL, pid=7, time=9, ip=LINKED + MOVED + 0x1000 * i + 5, chain=[])
+            for i in (3, 70, 400)
+        ]
+        features = {4: form.text(release), 6: form.text(machine)}
+        profile = symbolize.load(io.BytesIO(form.file([event], records, features)))
+        assert (profile.machine, profile.kernel_release) == (machine, release)
+        with Symbolizer([root]) as symbolizer:
+            result = symbolizer.symbolize(profile)
+        lines, text = result.profile.locations.lines, result.profile.strings.text
+        (row,) = (row for row in result.report.mappings if row.locations)
+        return [text(each) for each in result.profile.functions.name[lines.function]], row
+
+    def refuted(self, root: Path, why: str, **facts: Any) -> None:
+        """Assert that nothing is named, for a reason."""
+        names, row = self.named(root, **facts)
+        assert names == []
+        assert [reason for reason, _, _ in row.misses] == [Reason.MISFIT]
+        assert why in row.detail
+
+    def test_release(self, tmp_path: Path) -> None:
+        """A list whose own name has another release than the recording is refused; one that has the same, or none,
+        is not."""
+        path = kallsyms(tmp_path / f"System.map-{RELEASE}", 0)
+        self.refuted(tmp_path, f"release {RELEASE}", release="6.18.44")
+        names, row = self.named(tmp_path, release=RELEASE)
+        assert names == ["f3", "f70", "f400"]
+        assert row.sureness == "unverified: same release of the kernel"
+        path.rename(tmp_path / "System.map")
+        assert self.named(tmp_path, release="6.18.44")[0] == ["f3", "f70", "f400"]
+        folder = tmp_path / "lib" / "modules" / RELEASE
+        folder.mkdir(parents=True)
+        (tmp_path / "System.map").rename(folder / "System.map")
+        self.refuted(tmp_path, f"release {RELEASE}", release="6.18.44")
+
+    def test_release_of_vmlinux(self, tmp_path: Path) -> None:
+        """Without a build id a vmlinux of another release is none; one without a release in its name may be."""
+        vmlinux(tmp_path / f"vmlinux-{RELEASE}")
+        names, row = self.named(tmp_path, release="6.18.44")
+        assert names == []
+        assert [reason for reason, _, _ in row.misses] == [Reason.NOT_FOUND]
+        vmlinux(tmp_path / "vmlinux")
+        assert self.named(tmp_path, release="6.18.44")[0] == ["f3", "f70", "f400"]
+        assert self.named(tmp_path, release=RELEASE)[0] == ["f3", "f70", "f400"]
+
+    def test_machine(self, tmp_path: Path) -> None:
+        """The machine of a vmlinux and the bits of a list have to be those of the recording."""
+        vmlinux(tmp_path / "vmlinux")
+        self.refuted(tmp_path, "aarch64", machine="aarch64")
+        assert self.named(tmp_path, machine="x86_64")[0] == ["f3", "f70", "f400"]
+        # A kernel of 64 bits may call itself one of 32 where a program of 32 bits asks.
+        assert self.named(tmp_path, machine="i686")[0] == ["f3", "f70", "f400"]
+        (tmp_path / "vmlinux").unlink()
+        (tmp_path / "kallsyms").write_text("c0008000 T _text\nc0009000 T f\nc1008000 T _etext\n")
+        self.refuted(tmp_path, "32 bits")
+
+    def test_bits_of_a_recording(self, tmp_path: Path) -> None:
+        """A list of 64 bits is refused for a kernel whose addresses have 32, however far it would be moved."""
+        kallsyms(tmp_path / "kallsyms")
+        recorded = Mapping(0xC000_8000, 0xC100_0000, 0xC000_8000, "[kernel.kallsyms]_text", KERNEL_ID)
+        names, report = run([recorded], [Place(0xC000_B005)], tmp_path)
+        assert names == [""]
+        assert "64 bits" in report.mappings[0].detail
+
+    def test_length(self, tmp_path: Path) -> None:
+        """A list of another length of code is refused, if the recording ends where the code does: at no border of
+        pages. The end may be that of the data too."""
+        for path in (kallsyms(tmp_path / "kallsyms"), vmlinux(tmp_path / "vmlinux", etext=SIZE)):
+            self.refuted(tmp_path, "0x200000 bytes of code", end=LINKED + MOVED + SIZE + 8)
+            assert self.named(tmp_path)[0] == ["f3", "f70", "f400"]
+            assert self.named(tmp_path, end=0xFFFF_FFFF_C000_0000)[0] == ["f3", "f70", "f400"]
+            path.unlink()
+        path = kallsyms(tmp_path / "kallsyms")
+        path.write_text(path.read_text().replace(" f511\n", f" f511\n{LINKED + MOVED + SIZE + 8:016x} D _edata\n"))
+        names, row = self.named(tmp_path, end=LINKED + MOVED + SIZE + 8)
+        assert names == ["f3", "f70", "f400"]
+        assert row.sureness == "unverified: same length of the kernel"
+
+    @pytest.mark.parametrize("shift", [MOVED + 0x10_0000, MOVED - 0x1000, MOVED - LINKED + 0xFFFF_8000_0800_0000])
+    def test_shift(self, tmp_path: Path, shift: int) -> None:
+        """A list for which the kernel would be moved as none is, is refused."""
+        kallsyms(tmp_path / "kallsyms", shift)
+        self.refuted(tmp_path, "moved", end=0xFFFF_FFFF_C000_0000)
+
+    def test_files_that_are_called_like_a_list(self, tmp_path: Path) -> None:
+        """A file that only is called like a list is none: nothing is said of it."""
+        (tmp_path / "kallsyms.py").write_text('"""The kernel\'s list of its symbols."""\n')
+        (tmp_path / "System.map-tools").write_text("how to read it\n")
+        names, row = self.named(tmp_path)
+        assert names == []
+        assert [reason for reason, _, _ in row.misses] == [Reason.NOT_FOUND]
+        kallsyms(tmp_path / "kallsyms")
+        assert self.named(tmp_path)[0] == ["f3", "f70", "f400"]
+
+    def test_lists_that_give_the_same_names(self, tmp_path: Path) -> None:
+        """Lists that differ elsewhere are one; those that differ in what is asked are a choice that nothing decides."""
+        kallsyms(tmp_path / "kallsyms")
+        other = kallsyms(tmp_path / "more" / "kallsyms")
+        other.write_text(other.read_text().replace("t f5\n", "t other\n"))
+        assert self.named(tmp_path)[0] == ["f3", "f70", "f400"]
+        other.write_text(other.read_text().replace("t f70\n", "t g70\n"))
+        names, row = self.named(tmp_path)
+        assert names == []
+        assert [reason for reason, _, _ in row.misses] == [Reason.AMBIGUOUS]
+
+    @pytest.mark.parametrize(("shift", "wanted"), [(0, "nft_do_chain"), (0x20_0000, "")])
+    def test_modules(self, tmp_path: Path, shift: int, wanted: str) -> None:
+        """A list that does not fit the kernel of the recording as it is names no modules either."""
+        kallsyms(tmp_path / "kallsyms", MOVED + shift)
+        module = Mapping(0xFFFF_FFFF_C060_0000, 0xFFFF_FFFF_C061_0000, 0, "[nf_tables]")
+        kernel = mapping("[kernel.kallsyms]_text", build_id="")
+        assert run([kernel, module], [Place(0xFFFF_FFFF_C060_0010)], tmp_path)[0] == [wanted]
+
+    def test_releases_of_merged_profiles(self) -> None:
+        """Profiles of different kernels are of none together."""
+        form, event = w.LITTLE, w.Event()
+        profiles = []
+        for release in ("6.1.0", "6.18.44"):
+            records = [form.sample(event, w.KERNEL, pid=7, ip=LINKED, chain=[])]
+            features = {4: form.text(release), 6: form.text("x86_64")}
+            profiles.append(symbolize.load(io.BytesIO(form.file([event], records, features))))
+        merged = symbolize.merge(profiles)
+        assert (merged.machine, merged.kernel_release) == ("x86_64", "")
+
+
 class TestShifts:
     """Candidates for where the kernel was moved to."""
 
+    def shifts(self, anchor: str, start: int, file_offset: int, symbols: dict[str, int]) -> list[int]:
+        """How far a kernel may have been moved."""
+        recorded = RecordedKernel("", "", anchor, start, 0, file_offset, LINKED)
+        return [shift.distance for shift in shifts(recorded, symbols)]
+
     def test_order(self) -> None:
-        """The symbol in the name comes first, then `_stext`, then `_text`, then the kernel as linked (rule R124)."""
-        known = {"_stext": LINKED + 0x1000, "_text": LINKED}
+        """The symbol in the name decides; else `_stext` comes first, then `_text`, then the kernel as linked (rule
+        R124)."""
+        known = {"_stext": LINKED + 0x20_0000, "_text": LINKED}
         at = LINKED + MOVED
-        assert [s.distance for s in kernel_shifts("_text", at, at, known)] == [MOVED, MOVED - 0x1000, 0]
-        assert [s.distance for s in kernel_shifts("", at, 0, known)] == [MOVED - 0x1000, MOVED, 0]
-        assert [s.distance for s in kernel_shifts("", 0, 0x1000, known)] == [0]
+        assert self.shifts("_text", at, at, known) == [MOVED]
+        assert self.shifts("", at, 0, known) == [MOVED - 0x20_0000, MOVED, 0]
+        assert self.shifts("", 0, 0x1000, known) == [0]
+        assert self.shifts("_other", at, at, known) == [MOVED - 0x20_0000, MOVED, 0]
 
     def test_start_rounded_to_a_page(self) -> None:
         """A kernel is moved by whole pages, even where its mapping was rounded."""
-        (first, *_) = kernel_shifts("_stext", LINKED + MOVED, 0, {"_stext": LINKED + 0x10})
-        assert first.distance == MOVED
+        assert self.shifts("_stext", LINKED + MOVED, 0, {"_stext": LINKED + 0x10}) == [MOVED]
+
+    @pytest.mark.parametrize(
+        ("text", "distance", "is_possible"),
+        [
+            (LINKED, 0x20_0000, True), (LINKED, 0x1_0000, False), (LINKED, -0x20_0000, True),
+            (LINKED, -0x1_0000_0000, False), (0xFFFF_8000_0800_0000, 0x1_0000, True),
+            (0xFFFF_8000_0800_0000, 0x1000, False), (0xFFFF_8000_0800_0000, 0x7FFF_7900_0000, False),
+        ],
+    )  # fmt: skip
+    def test_distances(self, text: int, distance: int, is_possible: bool) -> None:
+        """Kernels of x86-64 are moved by multiples of 2 MiB and stay in the last 2 GiB, others by those of 64 KiB."""
+        assert self.shifts("_text", text + distance, 0, {"_text": text}) == ([distance % TOP] if is_possible else [])

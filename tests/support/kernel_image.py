@@ -10,10 +10,13 @@ KERNEL_ID = "00112233445566778899aabbccddeeff00112233"
 SIZE = 0x20_0000
 
 
-def vmlinux(path: Path, build_id: str = KERNEL_ID, stext: int = 0x1000, *, symbols: bool = True) -> Path:
+def vmlinux(
+    path: Path, build_id: str = KERNEL_ID, stext: int = 0x1000, *, etext: int = 0, symbols: bool = True
+) -> Path:
     """A kernel of 512 functions, `f0` and so on, 0x1000 bytes apart; each is half as long."""
     named = [Symbol(f"f{i}", LINKED + 0x1000 * i, 0x800) for i in range(512)]
     named += [Symbol("_text", LINKED, type=0), Symbol("_stext", LINKED + stext, type=0)]
+    named += [Symbol("_etext", LINKED + etext, type=0)] if etext else []
     data = elf_file(
         [
             Section(".text", bytes(SIZE), flags=ALLOC | EXEC, address=LINKED),

@@ -45,7 +45,7 @@ def test_gaps_have_no_names() -> None:
 def test_anchors() -> None:
     """The places that tell where the kernel was loaded are found."""
     anchors = read_kallsyms(LINES).anchors
-    assert anchors == (0xFFFFFFFF81000000, 0xFFFFFFFF81000000, 0xFFFFFFFF81000300)
+    assert anchors == (0xFFFFFFFF81000000, 0xFFFFFFFF81000000, 0xFFFFFFFF81000300, 0)
     assert anchors.core == (0xFFFFFFFF81000000, 0xFFFFFFFF81000300)
 
 

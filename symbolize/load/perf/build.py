@@ -84,6 +84,8 @@ def build(recording: "Recording") -> Profile:
     _dumps(profile, recording, sample_of_row, mapping_rows)
     _sample_times(profile, recording, rows, sample_of_row)
     _times(profile, recording)
+    profile.machine = recording.facts.arch.decode(errors="replace")
+    profile.kernel_release = recording.facts.release.decode(errors="replace")
     comments = []
     if recording.facts.version:
         comments.append(b"perf-version:" + recording.facts.version)

@@ -13,7 +13,7 @@ from symbolize.profile.sample_times import Borders, take_apart
 from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, MappingRecord, processes, records_of
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers.jit import CompiledCode, is_anonymous, is_compiled
-from symbolize.resolve.providers.kernel import Kernels, is_kernel, release_in
+from symbolize.resolve.providers.kernel import Kernels, is_guest_kernel, is_kernel, release_in
 from symbolize.resolve.providers.members import Members, is_in_archive
 from symbolize.resolve.providers.modules import Modules, module_name
 from symbolize.resolve.providers.symbol_files import SymbolFiles
@@ -51,19 +51,23 @@ class SymbolProviders:
         self._all = self._kernels, self._modules, self._members
         self._mappings: Sequence[MappingRecord] = ()
         self._processes: set[int] = set()
-        self._release = ""
+        self._machine = self._release = ""
+        self._kernel: MappingRecord | None = None
 
     @property
     def problems(self) -> list[str]:
         """What could not be read, a sentence each."""
         return self._files.problems
 
-    def prepare(self, mappings: Sequence[MappingRecord], processes: set[int]) -> None:
-        """All mappings of a profile, and the processes it is of, as far as they are known."""
+    def prepare(self, profile: Profile, mappings: Sequence[MappingRecord]) -> None:
+        """Take in what a profile says of itself: its kernel, its processes, and all its `mappings`."""
         self._mappings = [each.without_locations() for each in mappings]
+        kernels = [each for each in self._mappings if is_kernel(each.filename) and not is_guest_kernel(each.filename)]
+        self._kernel = kernels[0] if len(kernels) == 1 else None
         releases = {release_in(mapping.filename) for mapping in mappings} - {""}
-        self._release = releases.pop() if len(releases) == 1 else ""
-        self._processes = processes
+        self._release = profile.kernel_release or (releases.pop() if len(releases) == 1 else "")
+        self._machine = profile.machine
+        self._processes = processes(profile)
 
     def take_apart(self, profile: Profile) -> Int64:
         """Let no location of a profile be an address at times when it was of different functions: which location each
@@ -91,7 +95,7 @@ class SymbolProviders:
         if mapping.kind == AddressKind.NO_BINARY:
             return None
         if is_kernel(name):
-            return self._kernels.find(mapping, self._release)
+            return self._kernels.find(mapping, self._machine, self._release)
         if is_vdso(name):
             return find_vdso(self._index, self._opened, mapping)
         if is_in_archive(name):
@@ -122,4 +126,6 @@ class SymbolProviders:
         if mapping.build_id and self._index.with_build_id(mapping.build_id):
             return None
         found = self._modules.find(mapping, self._release)
-        return found if found is not None else self._kernels.module(mapping, self._release)
+        if found is not None:
+            return found
+        return self._kernels.module(mapping, self._kernel, self._machine, self._release)

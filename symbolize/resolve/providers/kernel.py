@@ -22,13 +22,14 @@ from symbolize.core.arrays import TOP, UInt64, distinct
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage, inside_calls, read_symbols
-from symbolize.resolve.addresses import MIN_CALL_SITES, MappedAddresses, Shift, in_code, kernel_shifts
+from symbolize.evidence.kernels import ANCHORS, ENDS, KernelFile, RecordedKernel, Shift, compare, shifts
+from symbolize.resolve.addresses import MappedAddresses, in_code
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import AddressMap, Resolution, as_they_are, by_symbol_list
 from symbolize.symbol_files import Kallsyms, read_kallsyms
-from symbolize.symbol_files.kallsyms import Anchors
+from symbolize.symbol_files.kallsyms import Anchors, looks_like_kallsyms
 from symbolize.symbols import Binary, SymbolListBinary
 
 NAME = re.compile(
@@ -39,9 +40,13 @@ NAME = re.compile(
 
 RELEASE = re.compile(r"(?:^|/)(?:lib/modules|usr/lib/modules|usr/lib/debug/lib/modules)/([^/]+)/")
 
-ANCHORS = ("_stext", "_text")
 MAX_BYTES = 64 << 20
 """Bytes of the largest kallsyms file that is read; real ones have about 10 MiB."""
+
+HIDDEN = "all addresses are 0"
+NOT_MOVED = "no kernel is moved as it would have to be"
+MIN_CALL_SITES = 8
+"""Fewer call sites than this do not tell where a kernel was moved to."""
 MIN_SHARE = 0.5
 """Of the addresses in a kernel so many lie in functions, or it is another one. Code made at run time is elsewhere."""
 
@@ -54,6 +59,12 @@ STEPS = (1 << 21, 1 << 16)
 def is_kernel(filename: str) -> bool:
     """Whether a recorded name denotes the kernel itself, not one of its modules."""
     return NAME.fullmatch(filename) is not None
+
+
+def is_guest_kernel(filename: str) -> bool:
+    """Whether a recorded name denotes the kernel of a guest."""
+    match = NAME.fullmatch(filename)
+    return match is not None and match["guest"] is not None
 
 
 def release_in(filename: str) -> str:
@@ -74,26 +85,34 @@ class Kernels:
         self._symbols: dict[tuple[str, ...], KernelSymbols] = {}
         self._lists = lists
 
-    def find(self, mapping: MappingRecord, release: str) -> Resolution:
+    def find(self, mapping: MappingRecord, machine: str, release: str) -> Resolution:
         """What names the addresses of a mapping of the kernel: vmlinux, else a list of symbols, else why nothing.
 
         vmlinux by build id; without a build id by `release`, if it is known, or the only one there is. Lists as
-        `list_files` chooses them.
+        `list_files` chooses them. What is known of the recorded `machine` and kernel may refute either.
         """
         match = NAME.fullmatch(mapping.filename)
         assert match is not None
-        anchor, is_guest = match["anchor"] or "", match["guest"] is not None
-        result = self._vmlinux(mapping, anchor, release or match["release"] or "", is_guest)
+        is_guest = match["guest"] is not None
+        recorded = recorded_kernel(mapping, "" if is_guest else machine, "" if is_guest else release)
+        result = self._vmlinux(mapping, recorded, is_guest)
         if result.binary is None:
-            other = self._symbols_only(mapping, anchor, release, is_guest)
+            other = self._symbols_only(mapping, recorded, is_guest=is_guest)
             if other is not None and (other.binary is not None or result.reason == Reason.NOT_FOUND):
                 return replace(other, tried=[*result.tried, *other.tried])
         return result
 
-    def module(self, mapping: MappingRecord, release: str) -> Resolution | None:
-        """The list of symbols that names addresses in the mapping of a kernel module; None if there is none."""
-        anywhere = mapping._replace(start=0, file_offset=0)
-        result = self._symbols_only(anywhere, "", release, is_guest=False)
+    def module(
+        self, mapping: MappingRecord, kernel: MappingRecord | None, machine: str, release: str
+    ) -> Resolution | None:
+        """The list of symbols that names addresses in the mapping of a kernel module; None if there is none.
+
+        `kernel` is the mapping of the kernel itself, if there is one: a list that does not fit that as it is, is not of
+        the run.
+        """
+        place = kernel or mapping._replace(start=0, file_offset=0)
+        recorded = recorded_kernel(place._replace(addresses=mapping.addresses), machine, release)
+        result = self._symbols_only(mapping, recorded, is_guest=False, is_module=True)
         return result if result is not None and result.binary is not None else None
 
     @property
@@ -105,8 +124,9 @@ class Kernels:
         """Release what was read."""
         self._symbols.clear()
 
-    def _vmlinux(self, mapping: MappingRecord, anchor: str, release: str, is_guest: bool) -> Resolution:
-        found = self._files_of(mapping.build_id, release, is_guest)
+    def _vmlinux(self, mapping: MappingRecord, recorded: RecordedKernel, is_guest: bool) -> Resolution:
+        anchor = recorded.anchor
+        found = self._files_of(mapping.build_id, recorded.release, is_guest)
         result = Resolution(reason=found.reason, detail=found.detail, tried=found.tried)
         if not found.paths:
             return result
@@ -116,11 +136,17 @@ class Kernels:
         key = *(image.path for image in binary.images), anchor
         if key not in self._symbols:
             self._symbols[key] = read_kernel_symbols(binary, anchor)
+        image = binary.images[0]
+        file = KernelFile(image.machine, release_in(image.path), image.is_64, self._symbols[key].anchors)
+        differs = "" if found.verified else compare(recorded, file).differs
+        if differs:
+            detail = f"{image.path} is of another kernel: {differs}"
+            return result.refused(Reason.MISFIT, detail=detail, problems=unreadable)
         named = shift_by_names(binary, self._symbols[key].begins, mapping.linked_names)
-        shift = choose_shift(mapping, anchor, binary.images[0], self._symbols[key], named)
+        shift = choose_shift(mapping, recorded, image, self._symbols[key], named)
         if shift is None:
             detail = (
-                f"{binary.images[0].path}: the addresses do not fall into its functions, whether the mapping begins "
+                f"{image.path}: the addresses do not fall into its functions, whether the mapping begins "
                 "at _stext, at _text, or the kernel was not moved"
             )
             return result.refused(Reason.MISFIT, detail=detail, problems=unreadable)
@@ -155,72 +181,85 @@ class Kernels:
                 tried.append(Attempt(where, found))
                 if entries:
                     return BinaryMatch([entries[0].path], entries[0].build_id or "", tried=tried)
-            return BinaryMatch(reason=Reason.NOT_FOUND, tried=tried)
         kernels = [] if is_guest else self._files.of_kind("kernel")
         entries = [entry for file in kernels for entry in self._index.at_path(file.relative) if entry.root == file.root]
+        entries = [entry for entry in entries if not release or release_in(entry.path) in ("", release)]
         builds = {entry.build_id or entry.path: entry for entry in entries}
         if len(builds) > 1:
             several = " and ".join(entry.described for entry in [*builds.values()][:3])
-            tried = [Attempt("the only vmlinux", "several builds")]
+            tried.append(Attempt("the only vmlinux", "several builds"))
             return BinaryMatch(reason=Reason.AMBIGUOUS, detail=several, tried=tried)
         if not builds:
-            return BinaryMatch(reason=Reason.NOT_FOUND, tried=[Attempt("the only vmlinux", "nothing there")])
+            return BinaryMatch(reason=Reason.NOT_FOUND, tried=[*tried, Attempt("the only vmlinux", "nothing there")])
         (entry,) = builds.values()
-        tried = [Attempt("the only vmlinux", f"found {entry.path}, unverified")]
+        tried.append(Attempt("the only vmlinux", f"found {entry.path}, unverified"))
         same = self._index.with_build_id(entry.build_id) if entry.build_id else []
         paths = [each.path for each in ranked(list(dict.fromkeys([entry, *same])))]
         return BinaryMatch(paths, entry.build_id or "", tried=tried)
 
-    def _symbols_only(self, mapping: MappingRecord, anchor: str, release: str, is_guest: bool) -> Resolution | None:
-        """A list of the kernel's symbols as the answer, None if there is none."""
+    def _symbols_only(
+        self, mapping: MappingRecord, recorded: RecordedKernel, *, is_guest: bool, is_module: bool = False
+    ) -> Resolution | None:
+        """A list of the kernel's symbols as the answer, None if there is none.
+
+        Of several that nothing refutes those count that fit without having moved, if there are any: they are of the
+        same run. They have to give the same names. Modules are elsewhere in each run.
+        """
         hidden: list[str] = []
-        misfits: list[str] = []
-        fitting: list[tuple[int, Anchors, Resolution]] = []
-        for file in list_files(self._files, mapping.build_id, release, is_guest):
-            path, read = file.path, self._lists.read(file.path, read_kallsyms, MAX_BYTES)
+        tried: list[tuple[str, str]] = []
+        fitting: list[tuple[bool, list[bytes], Resolution]] = []
+        for file, is_proof in list_files(self._files, mapping.build_id, recorded.release, is_guest):
+            read = self._lists.read(file.path, read_list, MAX_BYTES)
             if read is None:
                 continue
             kallsyms, binary = read
             if kallsyms.restricted:
-                hidden.append(path)
+                hidden.append(file.path)
                 continue
-            shifts = kernel_shifts(anchor, mapping.start, mapping.file_offset, named(kallsyms.anchors))
-            best = max(
-                ((share(list_map(kallsyms, shift), mapping.addresses, binary), shift) for shift in shifts),
-                key=lambda pair: pair[0],
-            )
-            if best[0] < MIN_SHARE:
-                misfits.append(path)
+            symbols = named(kallsyms.anchors)
+            release = "" if file.name.startswith("kallsyms") else file.name.removeprefix("System.map").removeprefix("-")
+            compared = compare(recorded, KernelFile("", release or release_in(file.path), kallsyms.is_64, symbols))
+            possible = [] if compared.differs else shifts(recorded, symbols)
+            possible = [shift for shift in possible if not (is_module and shift.distance)]
+            scores = [share(list_map(kallsyms, shift), mapping.addresses, binary) for shift in possible]
+            if not possible or max(scores) < MIN_SHARE:
+                why = compared.differs and f"of another kernel: {compared.differs}"
+                why = why or ("the addresses do not fall into its functions" if possible else NOT_MOVED)
+                tried.append((file.path, why))
                 continue
-            found, shift = by_symbol_list(binary, list_map(kallsyms, best[1])), best[1]
-            if shift.distance:
-                text = f"used, unverified, moved by {signed(shift.distance):#x}: {shift.evidence}"
-                found = replace(found, tried=[(path, text)])
-            # What was recorded in the same run fits as it is, and beats a list of another run and one of the build.
-            rank = 2 if file.name.startswith("System.map") else int(shift.distance != 0)
-            fitting.append((rank, kallsyms.anchors, found))
-        tried = [*((path, "all addresses are 0") for path in hidden), *((path, "does not fit") for path in misfits)]
+            shift = possible[scores.index(max(scores))]
+            result = by_symbol_list(binary, list_map(kallsyms, shift))
+            moved = f", moved by {signed(shift.distance):#x}: {shift.evidence}" if shift.distance else ""
+            verdict = Verdict.by_identity(is_proof)
+            evidence = f"kept for build id {mapping.build_id}" if is_proof else compared.text
+            result = replace(result, verdict=verdict, evidence=evidence, is_by_id=is_proof)
+            result = replace(result, tried=[(file.path, f"used, {verdict.text}{moved}")])
+            vaddrs, inside = list_map(kallsyms, shift)(mapping.addresses) or as_they_are(mapping.addresses)
+            names = [name if here else b"" for name, here in zip(binary.names_at(vaddrs), inside.tolist(), strict=True)]
+            fitting.append((shift.distance != 0, names, result))
+        tried = [*((path, HIDDEN) for path in hidden), *tried]
         if fitting:
-            first = min(rank for rank, _, _ in fitting)
-            kernels = {anchors: found for rank, anchors, found in reversed(fitting) if rank == first}
-            if len(kernels) > 1:  # addresses fall into functions of any kernel
-                paths = " and ".join([*dict.fromkeys(found.files[0] for found in kernels.values())][:3])
+            least = min(is_moved for is_moved, _, _ in fitting)
+            best = [(names, found) for is_moved, names, found in fitting if is_moved == least]
+            if any(names != best[0][0] for names, _ in best):  # addresses fall into functions of any kernel
+                paths = " and ".join([found.files[0] for _, found in best][:3])
                 return Resolution(reason=Reason.AMBIGUOUS, detail=f"lists of several kernels: {paths}", tried=tried)
-            (found,) = kernels.values()
-            return found
-        if misfits:
-            detail = f"{misfits[0]}: the addresses do not fall into its functions"
-            return Resolution(reason=Reason.MISFIT, detail=detail, tried=tried)
-        if hidden:
-            return Resolution(reason=Reason.RESTRICTED, detail=f"{hidden[0]}: all addresses are 0", tried=tried)
+            found = best[0][1]
+            return replace(found, tried=[*tried, *found.tried])
+        if tried:
+            path, why = tried[-1]
+            reason = Reason.RESTRICTED if why == HIDDEN else Reason.MISFIT
+            return Resolution(reason=reason, detail=f"{path}: {why}", tried=tried)
         return None
 
 
-def list_files(files: SpecialFiles, build_id: str, release: str, is_guest: bool) -> list[SpecialFile]:
-    """The lists of a kernel's symbols, those of the run before those of the build.
+def list_files(files: SpecialFiles, build_id: str, release: str, is_guest: bool) -> list[tuple[SpecialFile, bool]]:
+    """The lists of a kernel's symbols, those of the run before those of the build, and whether the place of each proves
+    it.
 
     perf keeps `kallsyms` in a folder that is called after the build id; such a one counts for no other build id, and
-    for a guest only what perf keeps as that of a guest. `System.map-REL` counts for no other release.
+    for a guest only what perf keeps as that of a guest. Where `System.map-REL` of the release is there, `System.map`
+    does not count.
     """
     exact: list[SpecialFile] = []
     loose: list[SpecialFile] = []
@@ -235,9 +274,15 @@ def list_files(files: SpecialFiles, build_id: str, release: str, is_guest: bool)
         elif not (ids and build_id):
             loose.append(file)
     maps = [] if is_guest else files.of_kind("system-map")
-    known = [file for file in maps if release and file.name == f"System.map-{release}"]
-    unknown = [file for file in maps if not release or file.name == "System.map"]
-    return exact or [*loose, *(known or unknown)]
+    if any(file.name == f"System.map-{release}" for file in maps):
+        maps = [file for file in maps if file.name != "System.map"]
+    chosen = exact or [*loose, *maps]
+    return [(file, bool(exact)) for file in chosen]
+
+
+def read_list(data: bytes) -> Kallsyms | None:
+    """The contents of a list of symbols; None of a file that is only called like one."""
+    return read_kallsyms(data) if looks_like_kallsyms(data) else None
 
 
 class KernelSymbols(NamedTuple):
@@ -254,7 +299,7 @@ def read_kernel_symbols(binary: Binary, anchor: str) -> KernelSymbols:
     begins, ends = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
     for image in binary.images:
         if (table := read_symbols(image, ".symtab")) is not None:
-            for name in (*ANCHORS, *([anchor] if anchor else [])):
+            for name in (*ANCHORS, *ENDS, *([anchor] if anchor else [])):
                 if name not in known and (vaddr := vaddr_of(table.strings, table.name, table.vaddr, name)) is not None:
                     known[name] = vaddr
             if not len(begins):
@@ -300,12 +345,16 @@ def shift_by_names(binary: Binary, begins: UInt64, names: Sequence[tuple[int, by
 
 
 def choose_shift(
-    mapping: MappingRecord, anchor: str, image: ElfImage, symbols: KernelSymbols, named: Shift | None = None
+    mapping: MappingRecord,
+    recorded: RecordedKernel,
+    image: ElfImage,
+    symbols: KernelSymbols,
+    named: Shift | None = None,
 ) -> Shift | None:
     """Where the kernel was moved to: the shift under which call sites lie in calls and addresses in functions.
 
-    Where names tell the shift, it is `named`. Else a relocation symbol in the name of the mapping is tried first, then
-    `_stext` and `_text`. None if under none of them half of the addresses lie in functions.
+    Where names tell the shift, it is `named`. Else a symbol in the name of the mapping decides, and without one
+    `_stext` and `_text` are tried. None if under none of them half of the addresses lie in functions.
     """
     begins, ends = symbols.begins, symbols.ends
 
@@ -324,10 +373,10 @@ def choose_shift(
         # Anywhere else in the code a few of the sites happen to lie in a call.
         return in_calls if in_calls >= MIN_SHARE else 0.0, float(covered.mean()) if len(covered) else 0.0
 
-    shifts = [named] if named else kernel_shifts(anchor, mapping.start, mapping.file_offset, symbols.anchors)
-    scores = [score(shift) for shift in shifts]
-    best = max(range(len(shifts)), key=lambda i: scores[i])  # the first of equals
-    return shifts[best] if scores[best][1] >= MIN_SHARE else None
+    possible = [named] if named else shifts(recorded, symbols.anchors)
+    scores = [score(shift) for shift in possible]
+    best = max(range(len(possible)), key=lambda i: scores[i], default=0)  # the first of equals
+    return possible[best] if possible and scores[best][1] >= MIN_SHARE else None
 
 
 def vaddr_of(strings: bytes, names: np.ndarray, vaddrs: UInt64, name: str) -> int | None:
@@ -375,7 +424,17 @@ def share(address_map: AddressMap, addresses: UInt64, binary: SymbolListBinary) 
 
 def named(anchors: Anchors) -> dict[str, int]:
     """The anchors that are known."""
-    return {name: value for name, value in (("_stext", anchors.stext), ("_text", anchors.text)) if value}
+    known = {"_stext": anchors.stext, "_text": anchors.text, "_etext": anchors.etext, "_edata": anchors.edata}
+    return {name: value for name, value in known.items() if value}
+
+
+def recorded_kernel(mapping: MappingRecord, machine: str, release: str) -> RecordedKernel:
+    """What a recording says of the kernel of a mapping."""
+    match = NAME.fullmatch(mapping.filename)
+    anchor, own = (match["anchor"] or "", match["release"] or "") if match is not None else ("", "")
+    highest = int(mapping.addresses.max()) if len(mapping.addresses) else 0
+    bounds = mapping.start, mapping.limit, mapping.file_offset
+    return RecordedKernel(machine, release or own, anchor, *bounds, highest)
 
 
 def signed(distance: int) -> int:
