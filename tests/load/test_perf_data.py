@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -826,3 +827,82 @@ def test_only_an_event_that_counts_nothing() -> None:
     text = profile.strings.text
     assert [text(each.type) for each in profile.sample_types] == ["dummy_sample", "dummy_event"]
     assert len(profile.samples) == 0
+
+
+class TestTimes:
+    """When samples were taken, of processes that map a jitdump (rule R461)."""
+
+    EVENT = Event(clock=1)
+    JIT = 0x7F00_0000
+
+    def start(self, form: Format, pid: int = 7, event: Event = EVENT) -> list[bytes]:
+        """A process with code made at run time, which lists it."""
+        return [
+            form.comm(event, pid, "app", w.EXEC),
+            form.mmap2(event, pid, self.JIT, 0x1000, "//anon"),
+            form.mmap2(event, pid, 0x5000_0000, 0x1000, "/tmp/jit-7.dump"),
+        ]
+
+    @FORMS
+    def test_kept_once(self, form: Format) -> None:
+        """Samples are one where their stacks are, and each has its time, its column and its value."""
+        events = [
+            Event(clock=1, ids=(1,), config=0, sample_type=Event.sample_type | w.IDENTIFIER),
+            Event(clock=1, ids=(2,), config=1, sample_type=Event.sample_type | w.IDENTIFIER),
+        ]
+        records = [
+            *self.start(form, event=events[0]),
+            form.comm(events[0], 8, "other", w.EXEC),
+            *(
+                form.sample(events[each - 1], pid=7, time=time, id=each, ip=self.JIT, period=10 * time)
+                for time, each in ((20, 1), (30, 2), (40, 1))
+            ),
+            form.sample(events[0], pid=8, time=50, id=1, ip=0x1000),
+        ]
+        profile = read(form.file(events, records), ALL)
+        times = profile.sample_times
+        assert times is not None
+        assert (times.is_monotonic, times.conversion) == (True, None)
+        rows = zip(*(each.tolist() for each in (times.sample, times.time, times.column, times.value)), strict=True)
+        assert list(rows) == [(0, 20, 0, 200), (0, 30, 2, 300), (0, 40, 0, 400)]
+        assert profile.samples.values.tolist() == [[2, 600, 1, 300], [1, 1, 0, 0]]
+
+    @pytest.mark.parametrize("event", [Event(), Event(clock=4), Event(clock=1, sample_type=w.IP | w.TID)])
+    def test_other_clocks(self, event: Event) -> None:
+        """Times that cannot be compared with any others are not kept."""
+        records = [*self.start(LITTLE, event=event), LITTLE.sample(event, pid=7, time=20, ip=self.JIT)]
+        assert read(LITTLE.file([event], records)).sample_times is None
+
+    def test_without_a_jitdump(self) -> None:
+        """Nor are those of other processes."""
+        records = [*self.start(LITTLE)[:2], LITTLE.sample(self.EVENT, pid=7, time=20, ip=self.JIT)]
+        assert read(LITTLE.file([self.EVENT], records)).sample_times is None
+
+    def test_forked_processes(self) -> None:
+        """A process that was forked runs the code of its parent."""
+        records = [
+            *self.start(LITTLE), LITTLE.fork(self.EVENT, 9, 7, time=10),
+            LITTLE.sample(self.EVENT, pid=9, time=20, ip=self.JIT),
+        ]  # fmt: skip
+        times = read(LITTLE.file([self.EVENT], records)).sample_times
+        assert times is not None
+        assert times.time.tolist() == [20]
+
+    def test_deferred_callchains(self) -> None:
+        """A sample whose callchain comes later was taken when it was; one that never gets it has no time."""
+        form, event, chain = LITTLE, self.EVENT, [w.KERNEL_CHAIN, KERNEL, w.DEFERRED_CHAIN]
+        records = [
+            *self.start(form),
+            *(form.sample(event, w.KERNEL, pid=7, time=t, ip=KERNEL, chain=[*chain, t]) for t in (20, 30)),
+            form.side(event, w.DEFERRED, form.pack("QQQ", 20, 1, self.JIT), pid=7, tid=7, time=90),
+        ]  # fmt: skip
+        times = read(form.file([event], records)).sample_times
+        assert times is not None
+        assert times.time.tolist() == [20]
+
+    def test_too_many(self) -> None:
+        """A warning counts samples whose times were left out."""
+        made = Recording("it", False, NONE)
+        for record in (False, True):
+            assert any("times were left out" in each for each in made.warnings()) is record
+            made.samples = SimpleNamespace(untimed=3, saturated=0)
