@@ -202,7 +202,7 @@ def test_unverified_is_marked() -> None:
     assert "from bin/app (unverified)" in render(made)
     made.mappings[0].build_id = ""
     text = render(made, width=200)
-    assert "from bin/app (unverified: no build id)" in text
+    assert "from bin/app (unverified)" in text
     assert text.count("matched by name and call sites only") == 1
 
 
@@ -361,7 +361,7 @@ def test_hints_count_what_they_help_with() -> None:
     made.mappings[0].files, made.mappings[0].build_id = ["app"], ""
     hints = render(made, width=200).partition("what to do\n")[2]
     assert "names only, no lines (60.0 %, 1 mapping)" in hints
-    assert "unverified: no build id (80.0 %, 1 mapping)" in hints
+    assert "unverified: too little speaks for the file (80.0 %, 1 mapping)" in hints
 
 
 def test_no_memory_map() -> None:
