@@ -203,7 +203,7 @@ def test_unverified_is_marked() -> None:
     made.mappings[0].build_id = ""
     text = render(made, width=200)
     assert "from bin/app (unverified)" in text
-    assert text.count("matched by name and call sites only") == 1
+    assert text.count("record build ids (perf record --buildid-mmap)") == 1
 
 
 def test_json() -> None:
