@@ -1,6 +1,5 @@
 """The frames of a profile as people see them: unnamed code is `[module]`, and a function is one frame a module."""
 
-import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
@@ -9,6 +8,7 @@ from typing import Final, Self, overload
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt8, distinct_inverse, offsets_of, pair, unpair
+from symbolize.core.mapped_names import base_name
 from symbolize.core.string_array import StringArray
 from symbolize.profile import NONE, Profile
 
@@ -188,7 +188,7 @@ def module_names(profile: Profile) -> tuple[list[str], Int32]:
     """The distinct base names of the mapped files, and the one of each mapping: int32[n + 1], the last for none."""
     known = {"": 0}
     numbers = [
-        known.setdefault(posixpath.basename(path), len(known))
+        known.setdefault(base_name(path), len(known))
         for path in profile.strings.texts(profile.mappings.filename.tolist(), MAX_PATH)
     ]
     return list(known), np.array([*numbers, 0], np.int32)

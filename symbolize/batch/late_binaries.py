@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
 from symbolize.batch.manifest import Manifest, State
-from symbolize.binaries import BinaryIndex, Kind, find_recorded, is_build_id, is_no_file
+from symbolize.binaries import BinaryIndex, Kind, find_recorded, is_build_id, plain_build_id
 from symbolize.binaries.layouts import SPECIAL_NAMES
 from symbolize.core.arrays import distinct
 from symbolize.core.closing import Closeable
+from symbolize.core.mapped_names import Mapped, base_name, is_no_file, mapped_by
 from symbolize.profile import NONE, Profile
 from symbolize.report import Report
 
@@ -31,7 +32,6 @@ KINDS: Final[tuple[Kind, ...]] = ("executable", "debuginfo")
 KERNEL: Final = re.compile(r"\[(guest\.)?kernel.*|.*/vmlinu[xz][^/]*|/proc/kcore")
 KERNEL_FILES: Final = ("kernel", "kallsyms", "system-map")
 MODULE: Final = re.compile(r"(?:\[|.*/)?([\w-]+)(?:\]|\.ko(?:\.\w+)?)")
-VDSO: Final = re.compile(r"\[?(linux-)?v(dso|syscall).*|linux-gate.*")
 VDSO_FILES: Final = ("vdso.so", "vdso64.so", "vdso32.so", "vdso", "linux-vdso.so.1")
 
 
@@ -96,9 +96,9 @@ def is_lasting(build_id: str, name: str) -> bool:
     """Whether a mapping is of a file, the kernel or the vdso, and not of memory that nothing names later."""
     if len(name) > MAX_NAME:
         return False
-    return bool(build_id or (name and not is_no_file(name)) or KERNEL.fullmatch(name) or VDSO.fullmatch(name)) or (
-        name[:1] == "[" and MODULE.fullmatch(name) is not None
-    )
+    if build_id or (name and not is_no_file(name)) or mapped_by(name) is Mapped.VDSO:
+        return True
+    return KERNEL.fullmatch(name) is not None or (name[:1] == "[" and MODULE.fullmatch(name) is not None)
 
 
 def marks(index: BinaryIndex, build_id: str, name: str) -> frozenset[str]:
@@ -117,11 +117,11 @@ def marks(index: BinaryIndex, build_id: str, name: str) -> frozenset[str]:
 
 def special_files(index: BinaryIndex, name: str) -> Iterator[str]:
     """The files for a mapping that are not found by the name that it has."""
-    base = name.rpartition("/")[2]
+    base = base_name(name)
     patterns = [re.escape(base) + r"\.sym"] if base else []
     if KERNEL.fullmatch(name):
         patterns += [SPECIAL_NAMES[kind].pattern for kind in KERNEL_FILES]
-    elif VDSO.fullmatch(name):
+    elif mapped_by(name) is Mapped.VDSO:
         for file in VDSO_FILES:
             yield from (entry.path for entry in index.with_name(file))
     elif (match := MODULE.fullmatch(name)) is not None and (name[:1] == "[" or ".ko" in base):
@@ -200,13 +200,14 @@ class LateBinaries(Closeable):
         """The files that servers may have: by build id the kinds that are missing."""
         kinds: dict[str, dict[Kind, None]] = {}
         for want in self._wants():
-            if is_build_id(want.build_id):
-                kinds.setdefault(want.build_id, {}).update(dict.fromkeys(want.kinds))
+            if is_build_id(build_id := plain_build_id(want.build_id)):
+                kinds.setdefault(build_id, {}).update(dict.fromkeys(want.kinds))
         return {build_id: [*each] for build_id, each in sorted(kinds.items()) if each}
 
     def fetched(self, found: Mapping[str, Iterable[str]]) -> int:
         """Make the inputs new that miss files of these kinds, by build id; how many."""
-        gained = [want for want in self._wants() if set(want.kinds).intersection(found.get(want.build_id, ()))]
+        known = {want: found.get(plain_build_id(want.build_id), ()) for want in self._wants()}
+        gained = [want for want, kinds in known.items() if set(want.kinds).intersection(kinds)]
         return self._renew((want, "") for want in gained)
 
     def _wants(self) -> list[Want]:

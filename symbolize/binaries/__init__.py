@@ -1,11 +1,19 @@
 """Where a binary is found: an index of directories, and answers with the reason for a miss. Knows no profiles."""
 
 from symbolize.binaries.archives import Member, inflate, read_member, read_members
-from symbolize.binaries.build_id import has_build_id, is_build_id, module_prefix, plain_build_id, same_build_id
+from symbolize.binaries.build_id import (
+    IdKind,
+    has_build_id,
+    is_build_id,
+    module_prefix,
+    parse_build_id,
+    plain_build_id,
+    same_build_id,
+)
 from symbolize.binaries.cache_maintenance import collect, kept, verify
 from symbolize.binaries.finder import BinaryMatch, binary_files, fetch_missing, find_binary, find_candidates, ranked
 from symbolize.binaries.index import BinaryIndex
-from symbolize.binaries.recorded_names import find_recorded, is_no_file
+from symbolize.binaries.recorded_names import find_recorded
 from symbolize.binaries.remote import Answer, Attempt, Kind, Listener, Servers, Unasked, fetch_in_turn, missing_kinds
 from symbolize.binaries.roots import roots_from_environment
 from symbolize.binaries.special_files import SpecialFile, SpecialFiles
@@ -18,6 +26,7 @@ __all__ = [
     "BinaryIndex",
     "BinaryMatch",
     "Companions",
+    "IdKind",
     "Kind",
     "Listener",
     "Member",
@@ -36,10 +45,10 @@ __all__ = [
     "has_build_id",
     "inflate",
     "is_build_id",
-    "is_no_file",
     "kept",
     "missing_kinds",
     "module_prefix",
+    "parse_build_id",
     "plain_build_id",
     "ranked",
     "read_member",

@@ -1,30 +1,88 @@
-"""Build ids as text."""
+"""Build ids: the bytes that identify a build, in all the ways in which recorders spell them."""
 
 import re
+from enum import Enum
+from functools import lru_cache
+from typing import NamedTuple
 
 HASH_PREFIX = "htlhash:"
 """In front of the hash by which the eBPF profiler of OpenTelemetry knows a file."""
 
 _BUILD_ID = re.compile(r"(?:[0-9a-f]{2}){2,64}", re.IGNORECASE)
 _GO_BUILD_ID = re.compile(r"[\w-]+(?:/[\w-]+){3}", re.ASCII)
-_MODULE_ID_DIGITS = 33
-_MODULE_ID = re.compile(r"[0-9a-f]{32}0", re.IGNORECASE)
+_HEX = re.compile(r"(?:[0-9a-f]{2}){2,256}", re.IGNORECASE)
+_GUID = re.compile(
+    r"\{?([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})\}?-?([0-9a-f]{0,8})", re.I
+)
+_TEXT = re.compile(rb"[\w/+.=-]{16,}")
+"""Bytes that are text: of other ids one of 10^9 is."""
+_MODULE_ID = re.compile(r"([0-9a-f]{32})([0-9a-f]|[0-9a-f]{3}|[0-9a-f]{5}|[0-9a-f]{7})", re.IGNORECASE)
+"""A module id: 32 digits and an age, together an odd number, which no build id has."""
 
 
-def is_build_id(text: str) -> bool:
-    """Whether `text` is a build id: an even number of hex digits, 4 to 128, not all of them zero."""
-    return _BUILD_ID.fullmatch(text) is not None and text.strip("0") != ""
+class IdKind(Enum):
+    """What an id is of."""
+
+    ELF = "the note of GNU in an ELF file"
+    GO = "the note of Go in an ELF file"
+    HASH = "the bytes of a file"
+    MODULE = "the first 16 bytes of a build id"
+    FOREIGN = "a program of Windows"
 
 
-def is_other_id(text: str) -> bool:
-    """Whether `text` identifies a file by what is no build id in an ELF note of GNU: `htlhash:` with a hash of the
-    file, or the four parts of the id that Go's linker wrote (R321, build ids of OTLP)."""
-    return text.startswith(HASH_PREFIX) or _GO_BUILD_ID.fullmatch(text) is not None
+class BuildId(NamedTuple):
+    """An id by its bytes: those of the note, of the hash, or the 16 of a module with its age behind them where it is
+    of Windows. `text` is the one way in which it is spelled here."""
+
+    kind: IdKind
+    raw: bytes
+    text: str
+
+    @property
+    def prefix(self) -> str:
+        """The first 16 bytes, in hex, of the build id that a module id is made of; "" for other ids."""
+        return self.raw.hex() if self.kind is IdKind.MODULE else ""
+
+
+@lru_cache(1 << 12)
+def parse_build_id(text: str) -> BuildId | None:
+    """The id that `text` spells; None if it spells none.
+
+    Hex digits in any case, with `0x` before them or with the signs of a GUID, of the id itself or of its text, as Parca
+    writes those of Go (R451, spellings of build ids); the text that Go's linker wrote; `htlhash:` and a hash (R321,
+    build ids of OTLP); module ids (R240, module ids of Chromium), with an age other than 0 of Windows.
+    """
+    if text.startswith(HASH_PREFIX):
+        digits = text.removeprefix(HASH_PREFIX).lower()
+        return BuildId(IdKind.HASH, digits.encode(errors="replace"), HASH_PREFIX + digits)
+    if _GO_BUILD_ID.fullmatch(text):
+        return BuildId(IdKind.GO, text.encode(), text)
+    digits = text[2:] if text[:2] in ("0x", "0X") else text
+    if guid := _GUID.fullmatch(digits):
+        digits = "".join(guid.groups())
+    if _HEX.fullmatch(digits):
+        raw = bytes.fromhex(digits)
+        if _TEXT.fullmatch(raw) and (spelled := parse_build_id(raw.decode("ascii", "replace"))) is not None:
+            return spelled
+        return BuildId(IdKind.ELF, raw, digits.lower()) if is_build_id(digits) else None
+    if module := _MODULE_ID.fullmatch(digits):
+        raw, age = bytes.fromhex(module[1]), int(module[2], 16)
+        raw = raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]
+        if age:
+            return BuildId(IdKind.FOREIGN, raw + age.to_bytes(4, "big"), digits.upper())
+        return BuildId(IdKind.MODULE, raw, digits.upper()) if any(raw) else None
+    return None
 
 
 def plain_build_id(text: str) -> str:
-    """A build id as recorders write it, without the `0x` that simpleperf puts before it."""
-    return text[2:] if text[:2] in ("0x", "0X") else text
+    """An id in the one spelling that it has here; what is none stays as it is."""
+    found = parse_build_id(text)
+    return text if found is None else found.text
+
+
+def is_build_id(text: str) -> bool:
+    """Whether `text` is a build id of an ELF file: an even number of hex digits, 4 to 128, not all of them zero."""
+    return _BUILD_ID.fullmatch(text) is not None and text.strip("0") != ""
 
 
 def build_id_key(build_id: str) -> str:
@@ -41,21 +99,22 @@ def module_prefix(text: str) -> str:
     A module id has the bytes of the three numbers of a GUID in the other order, and a zero behind: 33 digits, which
     no build id has. A shorter build id is padded with zeros (R240, module ids of Chromium).
     """
-    if not _MODULE_ID.fullmatch(text):
-        return ""
-    raw = bytes.fromhex(text[:32])
-    return (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]).hex()
+    found = parse_build_id(text)
+    return found.prefix if found is not None else ""
 
 
 def same_build_id(a: str, b: str) -> bool:
-    """Whether two build ids are the same but for case and zero padding, one of them maybe as module id (R240, module
-    ids of Chromium)."""
-    key, other = build_id_key(a), build_id_key(b)
-    if key == other or len(a) != _MODULE_ID_DIGITS != len(b):
-        return key == other
-    for module, full in ((a, b), (b, a)):
-        if (prefix := module_prefix(module)) and len(full) != _MODULE_ID_DIGITS:
-            return full.lower().startswith(prefix) or build_id_key(full) == build_id_key(prefix)
+    """Whether two ids are the same but for their spelling and zero padding, one of them maybe as module id (R240,
+    module ids of Chromium)."""
+    one, other = parse_build_id(a), parse_build_id(b)
+    if one is None or other is None:
+        return build_id_key(a) == build_id_key(b)
+    if one.kind is other.kind:
+        is_padded = one.kind is IdKind.ELF
+        return build_id_key(one.text) == build_id_key(other.text) if is_padded else one.raw == other.raw
+    for module, full in ((one, other), (other, one)):
+        if module.kind is IdKind.MODULE and full.kind is IdKind.ELF:
+            return full.raw.startswith(module.raw) or build_id_key(full.text) == build_id_key(module.prefix)
     return False
 
 

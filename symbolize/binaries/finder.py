@@ -6,18 +6,17 @@ from typing import NamedTuple
 
 from symbolize.binaries import store
 from symbolize.binaries.build_id import (
-    HASH_PREFIX,
+    BuildId,
+    IdKind,
     build_id_key,
-    is_build_id,
-    is_other_id,
-    module_prefix,
-    plain_build_id,
+    parse_build_id,
     same_build_id,
 )
 from symbolize.binaries.entries import Entry
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.links import DEBUG_SUFFIXES, beside, linked_files
 from symbolize.binaries.remote import Attempt, Kind, fetch_in_turn, missing_kinds, offers
+from symbolize.core.mapped_names import base_name, is_foreign
 from symbolize.core.reasons import Reason
 from symbolize.elf.probe import DWARF
 
@@ -73,9 +72,10 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool
     search for debug information). What is missing then is fetched from the servers of the index, if it has any, unless
     `fetch` is false.
     """
-    found = _by_build_id(index, build_id, filename) if build_id else _by_name(index, filename)
+    found = _by_identity(index, build_id, filename) if build_id else _by_name(index, filename)
+    identity = parse_build_id(build_id)
     # Servers know whole build ids only.
-    full = "" if module_prefix(build_id) or is_other_id(build_id) else plain_build_id(build_id)
+    full = identity.text if identity is not None and identity.kind is IdKind.ELF else ""
     found = _completed(found, index, full or found.build_id, fetch and not found.candidates)
     if len(found.tried) > MAX_ATTEMPTS:
         left = Attempt("and others", f"{len(found.tried) - MAX_ATTEMPTS} more that did not help")
@@ -99,7 +99,7 @@ def find_candidates(index: BinaryIndex, filename: str) -> Candidates:
     before debug files called after it (R165, candidates without a build id). What a caller chooses is completed by
     `fetch_missing`.
     """
-    name = filename.rpartition("/")[2].rpartition("!")[2]
+    name = base_name(filename).rpartition("!")[2]
     return _candidates(index, filename, name, index.behind_build_id(name)) if name else Candidates([], [], [])
 
 
@@ -149,10 +149,10 @@ def _candidates(index: BinaryIndex, filename: str, name: str, others: list[Entry
 def _by_name(index: BinaryIndex, filename: str) -> BinaryMatch:
     if not filename:
         return BinaryMatch(reason=Reason.NO_IDENTITY)
-    name = filename.rpartition("/")[2]
+    name = base_name(filename)
     candidates, tried, left_out = _candidates(index, filename, name, [])
     if not candidates:
-        return _missing(index, name, [*tried, *left_out])
+        return _missing(index, filename, [*tried, *left_out])
     last = next(number for number, attempt in enumerate(tried) if attempt.outcome != NOTHING)
     likeliest = [each for how, each in candidates if how == candidates[0][0]]
     if len(likeliest) > 1:
@@ -165,20 +165,32 @@ def _by_name(index: BinaryIndex, filename: str) -> BinaryMatch:
     return replace(found, tried=attempts, candidates=candidates if is_choice else ())
 
 
-def _missing(index: BinaryIndex, name: str, tried: Sequence[Attempt]) -> BinaryMatch:
+def _missing(index: BinaryIndex, filename: str, tried: Sequence[Attempt]) -> BinaryMatch:
     """Nothing was found, or only files of that name that cannot be read."""
-    unusable = index.unusable_called(name)
-    reason = Reason.UNREADABLE if unusable else Reason.NOT_FOUND
+    unusable = index.unusable_called(base_name(filename))
+    reason = Reason.UNREADABLE if unusable else Reason.NOT_ELF if is_foreign(filename) else Reason.NOT_FOUND
     detail = "; ".join(f"{path}: {why}" for path, why in list(unusable.items())[:3])
     return BinaryMatch(reason=reason, detail=detail, tried=tried)
 
 
-def _by_other_id(index: BinaryIndex, text: str, filename: str) -> BinaryMatch:
+def _by_identity(index: BinaryIndex, build_id: str, filename: str) -> BinaryMatch:
+    """The files with an id, whatever its kind and spelling."""
+    identity = parse_build_id(build_id)
+    if identity is None:
+        return BinaryMatch(reason=Reason.BAD_BUILD_ID, detail=repr(build_id[:MAX_SHOWN_BUILD_ID]))
+    if identity.kind is IdKind.FOREIGN:
+        return BinaryMatch(reason=Reason.NOT_ELF, detail=f"module id {identity.text}")
+    if identity.kind in (IdKind.GO, IdKind.HASH):
+        return _by_other_id(index, identity, filename)
+    return _by_build_id(index, identity, filename)
+
+
+def _by_other_id(index: BinaryIndex, identity: BuildId, filename: str) -> BinaryMatch:
     """The file with a build id of Go or a hash, and with it those that share its build id (R321, build ids of OTLP)."""
-    entries = index.with_other_id(text)
-    name = shown(text if text.startswith(HASH_PREFIX) else f"Go build id {text}")
+    entries = index.with_other_id(identity)
+    name = shown(identity.text if identity.kind is IdKind.HASH else f"Go build id {identity.text}")
     if not entries:
-        return _missing(index, filename.rpartition("/")[2], [Attempt(name, NOTHING)])
+        return _missing(index, filename, [Attempt(name, NOTHING)])
     tried = Attempt(name, f"found {', '.join(entry.path for entry in entries[:MAX_FILES])}")
     builds = {entry.build_id or "" for entry in entries}
     if len(builds) > 1:
@@ -186,18 +198,13 @@ def _by_other_id(index: BinaryIndex, text: str, filename: str) -> BinaryMatch:
         return BinaryMatch(reason=Reason.AMBIGUOUS, detail=detail, tried=[tried])
     (build_id,) = builds
     if build_id:
-        found = _by_build_id(index, build_id, filename)
+        found = _by_identity(index, build_id, filename)
         return replace(found, tried=(tried, *found.tried))
     return _with_files(BinaryMatch(verified=True, tried=[tried]), index, entries, filename)
 
 
-def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> BinaryMatch:
-    if is_other_id(build_id):
-        return _by_other_id(index, build_id, filename)
-    wanted = plain_build_id(build_id)
-    prefix = module_prefix(wanted)
-    if not is_build_id(prefix or wanted):
-        return BinaryMatch(reason=Reason.BAD_BUILD_ID, detail=repr(build_id[:MAX_SHOWN_BUILD_ID]))
+def _by_build_id(index: BinaryIndex, identity: BuildId, filename: str) -> BinaryMatch:
+    wanted, prefix = identity.text, identity.prefix
     entries = index.with_build_id(wanted)
     place = f"build id {prefix}… (module id {wanted})" if prefix else f"build id {wanted}"
     in_layout = index.with_build_id_in_path(wanted)
@@ -223,7 +230,7 @@ def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> BinaryMatc
     tried = [Attempt(place, NOTHING), *tried, *attempts]
     if without_build_id or unpacked:
         return _with_files(BinaryMatch(tried=tried), index, [*without_build_id, *unpacked], filename)
-    name = filename.rpartition("/")[2]
+    name = base_name(filename)
     others = [entry for entry in in_layout if entry.what == store.ELF and entry.build_id is not None]
     if name:
         named = list(dict.fromkeys([*index.at_path(filename), *index.with_name(name)]))
@@ -232,7 +239,7 @@ def _by_build_id(index: BinaryIndex, build_id: str, filename: str) -> BinaryMatc
     if others:
         detail = f"{others[0].path} has {others[0].build_id or 'no build id'}"
         return BinaryMatch(reason=Reason.BUILD_ID_DIFFERS, detail=detail, tried=tried)
-    return _missing(index, name, tried)
+    return _missing(index, filename, tried)
 
 
 def _by_layout(in_layout: list[Entry], wanted: str) -> tuple[list[Entry], list[Attempt]]:
@@ -295,7 +302,7 @@ def _completed(match: BinaryMatch, index: BinaryIndex, build_id: str, fetch: boo
 
     Fetched files replace files that matched only by the layout of their folder.
     """
-    if match.reason in (Reason.BAD_BUILD_ID, Reason.AMBIGUOUS):
+    if match.reason in (Reason.BAD_BUILD_ID, Reason.NOT_ELF, Reason.AMBIGUOUS):
         return match
     is_by_layout = bool(match.paths) and match.build_id == ""
     kinds = missing_kinds(build_id, match.has_code and not is_by_layout, match.has_dwarf and not is_by_layout)
@@ -332,7 +339,7 @@ def ranked(entries: list[Entry], filename: str = "") -> list[Entry]:
     """
     if len(entries) <= MAX_FILES:
         return entries
-    name = filename.rpartition("/")[2]
+    name = base_name(filename)
 
     def rank(entry: Entry) -> tuple[bool, int, str, str]:
         is_called = bool(name) and entry.relative.rpartition("/")[2].startswith(name)
@@ -348,7 +355,7 @@ def ranked(entries: list[Entry], filename: str = "") -> list[Entry]:
 def named_files(index: BinaryIndex, paths: Iterable[str], filename: str) -> dict[str, str]:
     """Which of the files at `paths` the recorded `filename` names, by "path" or by "name"."""
     wanted = set(paths)
-    called = index.with_name(filename.rpartition("/")[2].rpartition("!")[2])
+    called = index.with_name(base_name(filename).rpartition("!")[2])
     named = {entry.path: "name" for entry in called if entry.path in wanted}
     return named | {entry.path: "path" for entry in index.at_path(filename) if entry.path in wanted}
 

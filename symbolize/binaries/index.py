@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from symbolize.binaries import store
-from symbolize.binaries.build_id import HASH_PREFIX, build_id_key, is_build_id, module_prefix, same_build_id
+from symbolize.binaries.build_id import BuildId, IdKind, build_id_key, is_build_id, module_prefix, same_build_id
 from symbolize.binaries.entries import Entry, file_checksum, file_hash, is_same_file
 from symbolize.binaries.index_update import NO_FOLDER, IndexUpdate, Problems, root_key
 from symbolize.binaries.remote import Servers
@@ -143,12 +143,12 @@ class BinaryIndex:
         others = [entry for entry in found if entry.build_id is None or not same_build_id(entry.build_id, build_id)]
         return list(dict.fromkeys(others))
 
-    def with_other_id(self, text: str) -> list[Entry]:
-        """The files with the build id of Go, or with the hash, that `text` is, in order of the roots. All files are
-        hashed when the first hash is asked for, and then those that are new."""
-        if not text.startswith(HASH_PREFIX):
-            return self._entries(f"{IS_ELF} AND f.go = ?", (text,))
-        wanted = text.removeprefix(HASH_PREFIX).lower()
+    def with_other_id(self, identity: BuildId) -> list[Entry]:
+        """The files with this build id of Go, or this hash, in order of the roots. All files are hashed when the first
+        hash is asked for, and then those that are new."""
+        wanted = identity.raw.decode("ascii", "replace")
+        if identity.kind is IdKind.GO:
+            return self._entries(f"{IS_ELF} AND f.go = ?", (wanted,))
         hashes = {entry: self._hash(entry) for entry in self._entries(f"{IS_ELF} AND f.hash IS NULL", (), limit=-1)}
         known = self._entries(f"{IS_ELF} AND f.hash = ?", (wanted,))
         return list(dict.fromkeys((*known, *(entry for entry, found in hashes.items() if found == wanted))))

@@ -6,10 +6,8 @@ from dataclasses import replace
 from symbolize.binaries.finder import BinaryMatch, find_binary, named_files
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.remote import Attempt
+from symbolize.core.mapped_names import is_no_file
 from symbolize.core.reasons import Reason
-
-NOT_FILES = ("[", "//anon", "/dev/", "/memfd:", "/anon_hugepage", "/SYSV", "anon_inode:", "linux-vdso", "linux-gate")
-"""Beginnings of recorded names that denote memory without a file."""
 
 MAX_NAMES = 8
 """So many forms of a name are looked for."""
@@ -44,11 +42,6 @@ def plain_names(filename: str) -> list[str]:
             break
         names.append(name)
     return names
-
-
-def is_no_file(filename: str) -> bool:
-    """Whether a recorded name denotes memory without a file."""
-    return filename.startswith(NOT_FILES)
 
 
 def find_recorded(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool = True) -> BinaryMatch:

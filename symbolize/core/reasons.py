@@ -29,6 +29,7 @@ class Reason(enum.IntEnum):
     READ_FAILED = 20
     UNCONFIRMED = 21
     REUSED_ADDRESS = 22
+    NOT_ELF = 23
 
     @property
     def is_failure(self) -> bool:

@@ -28,6 +28,7 @@ from symbolize.core.arrays import (
 )
 from symbolize.core.budget import Budget
 from symbolize.core.errors import InputError
+from symbolize.core.mapped_names import RUN_TIME, Mapped, mapped_by
 from symbolize.load import simpleperf_numbers as numbers
 from symbolize.load import simpleperf_scan as scanning
 from symbolize.load.products import VALUES
@@ -93,9 +94,6 @@ UNKNOWN: Final = b"unknown"
 """The path of frames outside all mappings, and the name of a function without one."""
 
 KERNEL: Final = b"[kernel.kallsyms]"
-JIT_CACHE: Final = re.compile(rb"\[JIT |(?:.*/)?TemporaryFile-[^/]*\Z|.*_jit_(?:app|zygote)_cache:", re.DOTALL)
-JIT_MAP: Final = re.compile(rb"(?:.*/)?perf-\d+\.map\Z", re.DOTALL)
-ANONYMOUS: Final = re.compile(rb"//anon|\[anon:|/dev/|/memfd:|/anon_hugepage|/SYSV|anon_inode:|\[heap\]|\[stack")
 BYTECODE: Final = re.compile(rb".*(?:\.dex|\.vdex|\.jar|(?:\A|/)dexfile_in_memory[^/]*)\Z", re.DOTALL)
 ART_LIBRARY: Final = re.compile(rb"(?:.*/)?libartd?\.so\Z", re.DOTALL)
 TRAMPOLINE: Final = b"jni_trampoline"
@@ -263,7 +261,7 @@ def kind_of(path: bytes) -> AddressKind:
     """What the addresses in a file are, by the path that simpleperf gives it (simpleperf files)."""
     if path == KERNEL:
         return AddressKind.KERNEL
-    if path in (b"", UNKNOWN) or any(each.match(path) for each in (JIT_CACHE, JIT_MAP, ANONYMOUS, BYTECODE)):
+    if path == UNKNOWN or BYTECODE.match(path) or mapped_by(path) in (*RUN_TIME, Mapped.DEVICE):
         return AddressKind.NO_BINARY
     return AddressKind.IN_FILE
 
@@ -315,7 +313,7 @@ def _is_trampoline(frames: Frames, file: int, symbol: int) -> bool:
 def _runtime_kind(file: File | None) -> int:
     """What the frames of a file are, if they have no execution type."""
     path = b"" if file is None else file.path
-    if BYTECODE.match(path) or JIT_CACHE.match(path):
+    if BYTECODE.match(path) or mapped_by(path) is Mapped.CODE_CACHE:
         return numbers.JAVA
     return numbers.ART if ART_LIBRARY.match(path) else numbers.NATIVE
 

@@ -1,6 +1,5 @@
 """Many profiles become one, by the rules of pprof as far as these make no wrong names (R345, merged mappings)."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
@@ -22,6 +21,7 @@ from symbolize.core.arrays import (
 )
 from symbolize.core.errors import A_PROFILE, UsageError, check_type
 from symbolize.core.grouping import first_of_numbers, number_lists
+from symbolize.core.mapped_names import FILES, mapped_by
 from symbolize.profile.assignment import assign_mappings, owners
 from symbolize.profile.combine import TOO_LARGE, combine, number_fields, number_rows
 from symbolize.profile.compact import compact
@@ -56,8 +56,6 @@ PAGE: Final = 4096
 FLAGS: Final = ("has_functions", "has_filenames", "has_line_numbers", "has_inline_frames")
 MAX_BUILDS: Final = 16
 """Builds of one path that are distinguished; mappings of further ones stay separate."""
-NO_FILE: Final = re.compile(rb"//.*|/(dev/|memfd:|anon_hugepage|SYSV).*|.*/perf-\d+\.map|.*/jit-\d+\.dump")
-"""Recorded names that look like paths and are those of memory."""
 
 
 def merged(profiles: Iterable[Profile], *, side_by_side: bool = False) -> Profile:
@@ -253,7 +251,7 @@ def weakest_origins(origins: UInt8, target: Int32) -> UInt8:
 
 def is_shared_file(name: bytes) -> bool:
     """Whether a recorded name is that of a file, which is the same wherever it is mapped."""
-    return name.startswith(b"/") and NO_FILE.fullmatch(name) is None
+    return name.startswith(b"/") and mapped_by(name) in FILES
 
 
 def only_used_mappings(profile: Profile) -> Profile:

@@ -1,6 +1,7 @@
 """The missing files as a shell script with comments."""
 
 from symbolize.core.errors import printable
+from symbolize.core.mapped_names import base_name
 from symbolize.core.reasons import Reason
 from symbolize.report.model import MappingRow, Report
 from symbolize.report.reason_texts import HINTS, TEXTS, Hints
@@ -9,6 +10,7 @@ UNIDENTIFIED = (
     Reason.NO_IDENTITY,
     Reason.NOT_FOUND,
     Reason.BAD_BUILD_ID,
+    Reason.NOT_ELF,
     Reason.AMBIGUOUS,
     Reason.MISFIT,
     Reason.NO_SYMBOLS,
@@ -35,7 +37,7 @@ class Missing:
             if not row.locations:
                 continue
             reason = row.misses[0][0] if row.misses else Reason.SYMBOLIZED
-            name = row.name.rpartition("/")[2] or "(no name)"
+            name = base_name(row.name) or "(no name)"
             for kind in row.wanted:
                 value, _, _ = self._files.get((row.wanted_id, kind), (0.0, "", ""))
                 self._files[row.wanted_id, kind] = value + row.value, name, why(row, kind)

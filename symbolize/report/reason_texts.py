@@ -32,6 +32,7 @@ TEXTS: Final[Mapping[Reason, str]] = {
     Reason.READ_FAILED: "reading the binary failed",
     Reason.UNCONFIRMED: "too little confirms the file",
     Reason.REUSED_ADDRESS: "several functions had this address, one after another",
+    Reason.NOT_ELF: "program of Windows or macOS, not an ELF file",
 }
 """What happened, for a table."""
 
@@ -59,6 +60,7 @@ HINTS: Final[Hints] = {
     Reason.READ_FAILED: "run again; the detail says what failed",
     Reason.UNCONFIRMED: "record build ids, or more samples with call stacks; `accept` says how sure a file has to be",
     Reason.REUSED_ADDRESS: "have a jitdump written, which has times, and record with perf record -k CLOCK_MONOTONIC",
+    Reason.NOT_ELF: "add its Breakpad symbol file (dump_syms): only ELF files are read",
 }
 """The hints of the library. The command has its own, with names of options."""
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple, Self
 
-from symbolize.binaries.recorded_names import is_no_file
 from symbolize.core.arrays import TOP
+from symbolize.core.mapped_names import is_no_file
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import Segment

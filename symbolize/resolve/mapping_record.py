@@ -8,7 +8,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.binaries import plain_build_id
 from symbolize.core.arrays import Bool, Int64, UInt64, distinct, is_among, marked, pair, unpair
+from symbolize.core.mapped_names import plain_spelling
 from symbolize.profile import NONE, AddressKind, IdOrigin, LeafKind, Profile, Samples, StackSource
 from symbolize.profile.sample_times import SampleTimes, location_times
 from symbolize.resolve.name_agreement import ExistingNames, existing_names
@@ -38,7 +40,8 @@ class LocationTimes(NamedTuple):
 
 
 class MappingRecord(NamedTuple):
-    """A mapping as the profile records it: its name and build id (either may be empty), bounds, and file offset.
+    """A mapping as the profile records it: its name and build id (each in one spelling; either may be empty), bounds,
+    and file offset.
 
     `mapping` is its row, NONE for what is in no mapping, and `kind` what its addresses are. `rows` are its locations,
     `addresses` theirs; `is_call` says which are call sites that count as evidence, `is_leaf` which are exact addresses
@@ -102,8 +105,8 @@ def records_of(profile: Profile, *, with_names: bool, is_exact: Bool | None = No
         return MappingRecord(
             mapping,
             kind,
-            text(mappings.filename[mapping]) if is_mapping else "",
-            text(mappings.build_id[mapping]) if is_mapping else "",
+            plain_spelling(text(mappings.filename[mapping])) if is_mapping else "",
+            plain_build_id(text(mappings.build_id[mapping])) if is_mapping else "",
             int(mappings.start[mapping]) if is_mapping else 0,
             int(mappings.limit[mapping]) if is_mapping else 0,
             int(mappings.file_offset[mapping]) if is_mapping else 0,

@@ -18,7 +18,6 @@ from symbolize.binaries import (
     find_recorded,
     missing_kinds,
     module_prefix,
-    plain_build_id,
 )
 from symbolize.core.arrays import Bool, UInt64, distinct
 from symbolize.core.errors import ReadFailure
@@ -243,7 +242,7 @@ class MappingResolver:
         provided = self._providers.find(record)
         if provided is not None and provided.binary is None:
             wanted = missing_kinds(record.build_id, has_code=True, has_dwarf=False)
-            return replace(provided, wanted=wanted, wanted_id=plain_build_id(record.build_id))
+            return replace(provided, wanted=wanted, wanted_id=record.build_id)
         if provided is not None:
             return provided
         if record.kind == AddressKind.NO_BINARY:
@@ -256,7 +255,7 @@ class MappingResolver:
         if found.binary is not None and not found.binary.is_stripped:
             return found
         symbols = self._providers.symbols_for(record, found.binary.images if found.binary is not None else ())
-        if symbols is None or (symbols.binary is None and found.reason != Reason.NOT_FOUND):
+        if symbols is None or (symbols.binary is None and found.reason not in (Reason.NOT_FOUND, Reason.NOT_ELF)):
             return found
         return replace(
             symbols,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int32, Int64, first_of_runs, marked, offsets_of, ranges
 from symbolize.core.errors import printable
+from symbolize.core.mapped_names import base_name
 from symbolize.profile import Labels, Locations, Profile, Samples, StackDumps, combine
 from symbolize.unwind.ends import TEXTS, End
 from symbolize.unwind.unwinder import CodeFinder, Unwinder, Unwound, is_sound
@@ -138,7 +139,7 @@ def _files(profile: Profile, found: Unwound, rows: Int64) -> str:
     names: Counter[str] = Counter()
     for mapping, count in enumerate(np.bincount(found.mapping[last], minlength=len(profile.mappings)).tolist()):
         if count:
-            name = profile.strings.text(profile.mappings.filename[mapping]).rpartition("/")[2]
+            name = base_name(profile.strings.text(profile.mappings.filename[mapping]))
             names[printable(name) or "without a name"] += count
     parts = [f"{name} {count:,}" for name, count in sorted(names.items(), key=lambda item: (-item[1], item[0]))]
     more = f", and {len(parts) - MAX_FILES} more files" if len(parts) > MAX_FILES else ""

@@ -12,6 +12,7 @@ import numpy as np
 from symbolize.analysis import FrameFlag, Stacks, call_tree
 from symbolize.analysis.units import SIZE_UNITS, TIME_UNITS
 from symbolize.core.arrays import Float64, Int64, distinct_inverse, pair, unpair
+from symbolize.core.mapped_names import base_name
 from symbolize.profile import NONE, AddressKind, Profile
 from symbolize.symbol_files.breakpad import debug_id
 
@@ -67,7 +68,7 @@ def libraries(profile: Profile) -> list[Table]:
     strings, mappings, found = profile.strings, profile.mappings, []
     for filename, build_id in zip(mappings.filename.tolist(), mappings.build_id.tolist(), strict=True):
         path, code_id = strings.text(filename), strings.text(build_id)
-        name = path.rpartition("/")[2]
+        name = base_name(path)
         try:
             breakpad_id = debug_id(code_id) + "0"
         except ValueError:
@@ -200,7 +201,7 @@ def native_symbols(stacks: Stacks, profile: Profile) -> tuple[Table, Int64]:
 
 def string_array(stacks: Stacks, profile: Profile) -> list[str]:
     """The texts of a thread: names of functions, their files, and names of mapped files, each table in its order."""
-    libraries = (profile.strings.text(row).rpartition("/")[2] for row in profile.mappings.filename.tolist())
+    libraries = (base_name(profile.strings.text(row)) for row in profile.mappings.filename.tolist())
     return [*stacks.names.names, *stacks.names.files, *libraries]
 
 
@@ -210,7 +211,7 @@ def function_table(stacks: Stacks, profile: Profile) -> Table:
     count = len(names)
     mapping_of: dict[str, int] = {}
     for row, filename in enumerate(profile.mappings.filename.tolist()):
-        mapping_of.setdefault(strings.text(filename).rpartition("/")[2], row)
+        mapping_of.setdefault(base_name(strings.text(filename)), row)
     no, nothing = [False] * count, [None] * count
     return table(
         name=list(range(count)),

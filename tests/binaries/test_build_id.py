@@ -2,7 +2,7 @@
 
 import pytest
 
-from symbolize.binaries import has_build_id, is_build_id, module_prefix, same_build_id
+from symbolize.binaries import IdKind, has_build_id, is_build_id, module_prefix, parse_build_id, same_build_id
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,47 @@ def test_same_build_id(a: str, b: str, same: bool) -> None:
     """Case and zeros at the end do not count, whichever of the two has them."""
     assert same_build_id(a, b) is same
     assert same_build_id(b, a) is same
+
+
+GO_ID = "2-WExaB/cd_e/F0-1/xyz"
+GUID = "00112233445566778899aabbccddeeff"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "plain"),
+    [
+        ("ABCD12", IdKind.ELF, "abcd12"),
+        ("0xabcd12", IdKind.ELF, "abcd12"),
+        ("0XABCD12", IdKind.ELF, "abcd12"),
+        ("00112233-4455-6677-8899-AABBCCDDEEFF", IdKind.ELF, GUID),
+        (b"00112233445566778899aabbccddeeff".hex(), IdKind.ELF, GUID),
+        (GO_ID, IdKind.GO, GO_ID),
+        (GO_ID.encode().hex(), IdKind.GO, GO_ID),
+        (GO_ID.encode().hex().upper(), IdKind.GO, GO_ID),
+        ("htlhash:ABCD", IdKind.HASH, "htlhash:abcd"),
+        (GUID + "0", IdKind.MODULE, GUID.upper() + "0"),
+        (b"00112233445566778899AABBCCDDEEFF0".hex(), IdKind.MODULE, GUID.upper() + "0"),
+        (GUID + "1", IdKind.FOREIGN, GUID.upper() + "1"),
+        (GUID + "12f", IdKind.FOREIGN, GUID.upper() + "12F"),
+        ("{00112233-4455-6677-8899-AABBCCDDEEFF}1", IdKind.FOREIGN, GUID.upper() + "1"),
+        ("00112233-4455-6677-8899-aabbccddeeff-1", IdKind.FOREIGN, GUID.upper() + "1"),
+    ],
+)
+def test_spellings(text: str, kind: IdKind, plain: str) -> None:
+    """An id is known by its bytes, whatever its spelling, and has one here (R451, spellings of build ids)."""
+    found = parse_build_id(text)
+    assert found is not None
+    assert (found.kind, found.text) == (kind, plain)
+    assert same_build_id(text, plain)
+    assert parse_build_id(plain) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", "abc", "0x", "zz12", "0000", "../../etc", "ab cd", "f" * 130, "a/b/c", GUID + "00g"]
+)
+def test_no_spelling(text: str) -> None:
+    """What spells no id is none."""
+    assert parse_build_id(text) is None
 
 
 FULL = "0123456789abcdef0123456789abcdef01234567"

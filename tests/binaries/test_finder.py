@@ -213,7 +213,8 @@ def test_by_module_id(tmp_path: Path) -> None:
     missing = find(roots, "5" * 32 + "0", "nowhere.so")
     assert (missing.reason, missing.paths, missing.wanted) == (Reason.NOT_FOUND, [], [])
     assert find(roots, "5" * 32 + "0", "libchrome.so").reason is Reason.BUILD_ID_DIFFERS
-    assert find(roots, "5" * 33, "").reason is Reason.BAD_BUILD_ID
+    assert find(roots, "5" * 33, "").reason is Reason.NOT_ELF
+    assert find(roots, "5" * 31, "").reason is Reason.BAD_BUILD_ID
 
 
 def test_module_id_by_layout(tmp_path: Path) -> None:

@@ -47,11 +47,12 @@ def test_by_hash(tmp_path: Path, size: int) -> None:
 
 
 def test_by_go_build_id(tmp_path: Path) -> None:
-    """The whole text counts."""
+    """The whole text counts, as it is or in hex (R451, spellings of build ids)."""
     wanted = write(tmp_path / "a", go=GO_ID)
     index = BinaryIndex([str(tmp_path)])
-    found = find_binary(index, GO_ID, "other")
-    assert (list(found.paths), found.verified) == ([str(wanted)], True)
+    for text in (GO_ID, GO_ID.encode().hex(), GO_ID.encode().hex().upper()):  # Parca has it in hex
+        found = find_binary(index, text, "other")
+        assert (list(found.paths), found.verified) == ([str(wanted)], True)
     assert find_binary(index, GO_ID + "x", "a").reason == Reason.NOT_FOUND
 
 

@@ -55,6 +55,26 @@ def test_layouts(tmp_path: Path, symbols: bytes, path: str, build_id: str) -> No
     assert report.mappings[0].verified == bool(build_id)
 
 
+GUID = "E3C6E8F14A2B4C0D9E11AABBCCDDEEFF"
+
+
+@pytest.mark.parametrize("age", ["1", "12F", "2A"])
+def test_windows(tmp_path: Path, age: str) -> None:
+    """GUID and age of a module of Windows are those of the symbol file, whole (R451, spellings of build ids)."""
+    lines = ["MODULE windows x86_64 {}{} chrome.dll", "FUNC 2000 100 0 content::Run"]
+    (tmp_path / f"{GUID}{age}.breakpad").write_text("\n".join(lines).format(GUID, age) + "\n")
+    path = r"C:\Program Files\Chrome\chrome.dll"
+    for build_id in (GUID + age, f"{GUID}{age}".lower(), f"{GUID}{age}".encode().hex(), ""):
+        names, report = run([WHOLE._replace(file=path, build_id=build_id)], [Place(BASE + 0x2004, 1)], tmp_path)
+        assert names == ["content::Run"]
+        assert report.mappings[0].verified == bool(build_id)
+    others = GUID + "3", GUID[:-1] + "0" + age
+    for build_id in others:
+        names, report = run([WHOLE._replace(file=path, build_id=build_id)], [Place(BASE + 0x2004, 1)], tmp_path)
+        assert names == [""]
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.NOT_ELF]
+
+
 def test_mapping_without_a_name(tmp_path: Path, symbols: bytes) -> None:
     """A build id is enough, whatever the mapping is called."""
     (tmp_path / "spectra.sym").write_bytes(symbols)

@@ -119,7 +119,7 @@ class TestNeighbours:
     @pytest.mark.parametrize(
         "name",
         [
-            "", "//anon", "[anon]", "[anon:.text]", "/anon_hugepage", "/anon_hugepage (deleted)",
+            "", "//anon", "[anon]", "[anon:.text]", "/[anon:.text]", "/anon_hugepage", "/anon_hugepage (deleted)",
             "/tmp/perf-12.map",
             "/memfd:text (deleted)", "/dev/zero (deleted)", "/dev/hugepages/text",
             "/var/lib/hugetlbfs/libhugetlbfs.tmp.a1B2c3 (deleted)",

@@ -35,7 +35,8 @@ class TestPerfMap:
         [
             "//anon", "[anon]", "[anon:.bss]", "[anon:dalvik-jit-code-cache]", "/memfd:jit-cache (deleted)", "[heap]",
             "anon_inode:[perf_event]", "/dev/zero (deleted)", "/tmp/perf-4711.map", "jitted-4711-12.so", "",
-            "/dev/ashmem/dalvik-jit-code-cache (deleted)",
+            "/dev/ashmem/dalvik-jit-code-cache (deleted)", "/[anon:dart-code]", "/[heap]", "/anon", "[JIT] tid 4711",
+            "/anon_inode:[perf_event]",
         ],
     )  # fmt: skip
     def test_anonymous_memory(self, tmp_path: Path, name: str) -> None:
@@ -48,6 +49,16 @@ class TestPerfMap:
         assert report.mappings[0].files == [str(path)]
         assert not report.mappings[0].verified
         assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.OUTSIDE_SYMBOLS]
+
+    @pytest.mark.parametrize("name", ["[JIT] tid 4711", "/tmp/perf-4711.map"])
+    def test_process_in_the_name(self, tmp_path: Path, name: str) -> None:
+        """Of the lists of several processes that of the one in the name counts; where it is missing, that is said."""
+        for process, text in ((4711, MAP), (9, MAP.replace("Interpreter", "Other"))):
+            (tmp_path / f"perf-{process}.map").write_text(text)
+        assert run([mapping(name)], [Place(START, 1)], tmp_path)[0] == ["Interpreter"]
+        (tmp_path / "perf-4711.map").unlink()
+        _, report = run([mapping(name)], [Place(START, 1)], tmp_path)
+        assert [reason for reason, _, _ in report.mappings[0].misses] == [Reason.NOT_A_FILE]
 
     def test_is_counted(self, tmp_path: Path) -> None:
         """A list that stays in memory counts as an open binary, so that those who open many can close them."""

@@ -26,7 +26,7 @@ def vdso(path: Path, build_id: str = ID) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["[vdso]", "linux-vdso.so.1"])
+@pytest.mark.parametrize("name", ["[vdso]", "/[vdso]", "linux-vdso.so.1"])
 @pytest.mark.parametrize("path", [f"[vdso]/{ID}/vdso", f".build-id/{ID[:2]}/{ID[2:]}/vdso", "any"])
 @pytest.mark.parametrize("offset", [0, START])
 def test_by_build_id(tmp_path: Path, name: str, path: str, offset: int) -> None:

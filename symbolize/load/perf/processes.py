@@ -1,12 +1,12 @@
 """Processes, threads and what is mapped in them (R300, mappings over time)."""
 
-import re
 from bisect import bisect_left, bisect_right
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from symbolize.core.arrays import NONE, TOP, Bool, Int64
+from symbolize.core.mapped_names import Mapped, mapped_by
 from symbolize.load.model import Choice
 from symbolize.load.perf import numbers as n
 from symbolize.load.perf.header import BUILD_ID_ROOM
@@ -23,10 +23,6 @@ MAX_MAPS: Final = 1 << 16
 MAX_ALL_MAPS: Final = 1 << 22
 """Mappings of all processes together."""
 MAX_PROCESSES: Final = 1 << 22
-
-ANONYMOUS: Final = re.compile(rb"//anon|\[anon[:\]]|\[heap\]|\[stack|/dev/zero|/anon_hugepage|/SYSV")
-"""How the names of memory begin that no file is in: executable, it holds code made at run time (R301, run-time
-code)."""
 
 JIT_MAP: Final = b"/tmp/perf-"
 """How the name begins of the file in which a compiler at run time lists its code, as which perf names such memory."""
@@ -189,7 +185,7 @@ class Processes:
         if start >= limit:
             return
         process = self.kernel if is_kernel else self.process(pid)
-        if not is_kernel and ANONYMOUS.match(name):
+        if not is_kernel and mapped_by(name) is Mapped.ANONYMOUS:
             name = b"/tmp/perf-%d.map" % pid
         build_id = build_id[:BUILD_ID_ROOM] if any(build_id) else b""
         row = self._mapping(Mapping(start, limit, offset, self._strings.add(name), build_id))

@@ -20,6 +20,7 @@ from symbolize.core.arrays import (
     offsets_of,
     ranges,
 )
+from symbolize.core.mapped_names import is_no_file
 from symbolize.load.perfetto.trace import Mapping, Trace
 from symbolize.profile.model import (
     Functions,
@@ -204,7 +205,7 @@ def _main_first(mappings: Sequence[Mapping], rows: list[int]) -> list[int]:
     def score(row: int) -> int:
         mapping = mappings[row]
         name = mapping.name
-        library = b".so" in name or name.startswith((b"/apex/", b"/system/", b"[", b"/[", b"/memfd:", b"/dev/"))
+        library = b".so" in name or name.startswith((b"/apex/", b"/system/")) or is_no_file(name)
         return 10 * bool(mapping.build_id) + 10 * bool(name) - 1000 * (library or mapping.limit <= mapping.start)
 
     if not rows:

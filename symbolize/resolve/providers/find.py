@@ -5,14 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from symbolize.binaries import BinaryIndex, SpecialFiles
-from symbolize.binaries.recorded_names import is_no_file, plain_names
+from symbolize.binaries.recorded_names import plain_names
 from symbolize.core.arrays import Int64, offsets_of
+from symbolize.core.mapped_names import RUN_TIME, base_name, is_no_file, mapped_by
 from symbolize.elf import ElfImage
 from symbolize.profile import NONE, AddressKind, Profile
 from symbolize.profile.sample_times import Borders, take_apart
 from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, MappingRecord, processes, records_of
 from symbolize.resolve.opened import OpenBinaries
-from symbolize.resolve.providers.jit import CompiledCode, is_anonymous, is_compiled
+from symbolize.resolve.providers.jit import CompiledCode
 from symbolize.resolve.providers.kernel import Kernels, is_guest_kernel, is_kernel, release_in
 from symbolize.resolve.providers.members import Members, is_in_archive
 from symbolize.resolve.providers.modules import Modules, module_name
@@ -26,10 +27,10 @@ def is_run_time_code(mapping: MappingRecord) -> bool:
     """Whether a mapping is memory that may hold code compiled at run time, or none at all."""
     name = mapping.filename
     if mapping.kind == AddressKind.NO_BINARY:
-        return is_anonymous(name) or is_compiled(name)
+        return mapped_by(name) in RUN_TIME
     if mapping.mapping == NONE:
         return True
-    return not mapping.build_id and is_anonymous(name) and not (is_kernel(name) or is_vdso(name))
+    return not mapping.build_id and mapped_by(name) in RUN_TIME
 
 
 class SymbolProviders:
@@ -108,7 +109,7 @@ class SymbolProviders:
         """A symbol file for a mapping whose binary is not there, or has no symbols and consists of `images`."""
         if is_no_file(mapping.filename) and not mapping.build_id:
             return None
-        name = plain_names(mapping.filename)[-1].rpartition("/")[2]
+        name = base_name(plain_names(mapping.filename)[-1])
         return self._symbol_files.find(mapping, name, self._mappings, images)
 
     @property

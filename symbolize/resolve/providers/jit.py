@@ -23,26 +23,9 @@ MAX_DUMP, MAX_MAP = 1 << 30, 128 << 20
 MAX_NAME = 200
 """Characters of the name of a function in a sentence."""
 
-ANONYMOUS = re.compile(
-    r"//anon|\[anon.*|/memfd:.*|\[heap\]|\[stack.*|anon_inode:?.*|/dev/zero.*|/anon_hugepage.*|/SYSV.*|/dev/ashmem/.*"
-    r"|(.*/)?perf-\d+\.map|(.*/)?jit[^/]*\.dump|(.*/)?jitted-\d+-\d+\.so|\[unknown\]|"
+PROCESS = re.compile(
+    r"(?:.*/)?(?:perf-(\d{1,10})\.map|jit-(\d{1,10})\.dump|jitted-(\d{1,10})-\d+\.so)|\[JIT\] tid (\d{1,10})"
 )
-"""Recorded names of memory that may hold code compiled at run time."""
-
-COMPILED = re.compile(r"\[JIT .*|(.*/)?TemporaryFile-[^/]*|.*_jit_(app|zygote)_cache:.*")
-"""What simpleperf calls the code that Android's runtime compiled."""
-
-PROCESS = re.compile(r"(?:.*/)?(?:perf-(\d{1,10})\.map|jit-(\d{1,10})\.dump|jitted-(\d{1,10})-\d+\.so)")
-
-
-def is_anonymous(filename: str) -> bool:
-    """Whether a recorded name denotes memory that may hold code compiled at run time."""
-    return ANONYMOUS.fullmatch(filename.removesuffix(" (deleted)")) is not None
-
-
-def is_compiled(filename: str) -> bool:
-    """Whether a recorded name is one that simpleperf gives to code compiled at run time."""
-    return COMPILED.fullmatch(filename) is not None
 
 
 def process_in(name: str) -> int:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.binaries import SpecialFile, SpecialFiles, is_build_id, module_prefix
+from symbolize.binaries import IdKind, SpecialFile, SpecialFiles, is_build_id, module_prefix, parse_build_id
 from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.files import file_size
 from symbolize.core.reasons import Reason
@@ -139,9 +139,16 @@ class SymbolFiles:
                 if module is not None:
                     self._known.append(Known(file, module))
         if build_id:
-            full = module_prefix(build_id) or build_id
-            wanted = debug_id(full) if is_build_id(full) else ""
-            return [known for known in self._known if wanted and known.module.debug_id[:32] == wanted]
+            identity = parse_build_id(build_id)
+            if identity is None or identity.kind in (IdKind.GO, IdKind.HASH):
+                return []
+            whole = identity.text.upper()
+            if identity.kind is IdKind.FOREIGN:
+                return [known for known in self._known if known.module.debug_id == whole]
+            guid = debug_id(identity.prefix or identity.text)  # of ELF files the age says nothing
+            return [
+                known for known in self._known if known.module.debug_id[:32] == guid or known.module.debug_id == whole
+            ]
         return [known for known in self._known if name and known.module.name == name]
 
 

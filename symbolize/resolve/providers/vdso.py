@@ -1,9 +1,8 @@
 """The library that the kernel maps into every process."""
 
-import re
-
 from symbolize.binaries import Attempt, BinaryIndex, BinaryMatch, ranked
 from symbolize.core.arrays import TOP, UInt64
+from symbolize.core.mapped_names import Mapped, mapped_by
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.resolve.addresses import MappedAddresses, to_vaddrs
@@ -11,7 +10,6 @@ from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.resolution import Resolution
 
-NAME = re.compile(r"\[vdso(32|x32|64)?\]|linux-vdso(32|64)?\.so\.1|linux-gate\.so\.1")
 WIDE = ("vdso64.so", "vdso.so", "vdso", "linux-vdso.so.1", "linux-vdso64.so.1")
 NARROW = ("vdso32.so", "vdsox32.so", "linux-gate.so.1", "linux-vdso32.so.1", "vdso.so", "vdso")
 SUFFIXES = ("", ".debug", ".dbg")
@@ -19,7 +17,7 @@ SUFFIXES = ("", ".debug", ".dbg")
 
 def is_vdso(filename: str) -> bool:
     """Whether a recorded name denotes the vdso."""
-    return NAME.fullmatch(filename) is not None
+    return mapped_by(filename) is Mapped.VDSO
 
 
 def find_vdso(index: BinaryIndex, opened: OpenBinaries, mapping: MappingRecord) -> Resolution | None:
