@@ -23,12 +23,20 @@ from symbolize.enrich.frames import (
     demangle_existing,
     expand,
     is_dynamic_linker,
-    named_locations,
-    set_flags,
     shown_functions,
 )
 from symbolize.names import MODES, Mode
-from symbolize.profile import NONE, Profile, choose_sample_type, combine, compact, used_locations, with_caveats
+from symbolize.profile import (
+    NONE,
+    Profile,
+    choose_sample_type,
+    combine,
+    compact,
+    named_locations,
+    set_flags,
+    used_locations,
+    with_caveats,
+)
 from symbolize.report import Report, SharedCode, build_report, heaviest
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_paths, as_roots, as_servers
 from symbolize.resolve.name_agreement import unconfirmed
@@ -236,6 +244,9 @@ class Symbolizer(Closeable):
         had_names = named_locations(profile)
         replaced = self._expand(profile, resolutions, lookups)
         resolutions.reasons[had_names & ~replaced] = Reason.HAD_NAMES
+        for lookup, _ in lookups:
+            if lookup.nameless is not None:
+                resolutions.reasons[lookup.nameless] = Reason.CORRUPT_DEBUG_INFO
         resolutions.blame_failures()
         approximate = np.zeros(len(profile.locations), np.bool_)
         for lookup, _ in lookups:

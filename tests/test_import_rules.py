@@ -54,7 +54,7 @@ ALLOWED = {
     "evidence": {"elf", "symbols"},
     "enrich": {"names", "profile", "symbols"},
     "inspection": {"binaries", "dwarf", "elf", "load", "profile", "symbol_files", "symbols"},
-    "load": {"profile", "proto"},
+    "load": {"names", "profile", "proto"},
     "names": set(),
     "profile": set(),
     "proto": set(),

@@ -2,7 +2,6 @@
 
 import re
 from enum import Enum
-from functools import lru_cache
 from typing import NamedTuple
 
 HASH_PREFIX = "htlhash:"
@@ -44,7 +43,6 @@ class BuildId(NamedTuple):
         return self.raw.hex() if self.kind is IdKind.MODULE else ""
 
 
-@lru_cache(1 << 12)
 def parse_build_id(text: str) -> BuildId | None:
     """The id that `text` spells; None if it spells none.
 

@@ -33,7 +33,7 @@ from symbolize.names import (
     own_name,
     simplify_plain,
 )
-from symbolize.profile import Functions, Lines, Profile
+from symbolize.profile import Functions, Lines, Profile, lines_per_location, named_locations
 from symbolize.symbols import Frames, FunctionNames
 
 MAX_KNOWN: Final = 1 << 18
@@ -53,7 +53,7 @@ class LookupResult:
     `verified` is whether the binary is proven to be the one that ran, for each location; `of_linker`, that it is
     Android's dynamic linker; `approximate`, which have a line that is not their own (None: none has). `check` raises
     ReadFailure if the file that names are read from has changed; then the locations keep their lines, and `failure` is
-    why.
+    why. `nameless` are the locations that got frames of which none has a name that could be read.
     """
 
     rows: Int64
@@ -63,6 +63,7 @@ class LookupResult:
     approximate: Bool | None = None
     check: Callable[[], None] = lambda: None
     failure: ReadFailure | None = None
+    nameless: Int64 | None = None
 
 
 def is_dynamic_linker(paths: Iterable[str]) -> bool:
@@ -102,9 +103,12 @@ def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode, *, for
             continue
         has_all_names = ~any_frame(frames, unnamed)
         complete = lookup.verified & has_all_names
-        better = (with_source | ~had_source[lookup.rows]) & (complete | ~had_names[lookup.rows])
+        nameless = ~had_names[lookup.rows]
+        keeps_lines = with_source | ~had_source[lookup.rows] | (nameless & has_all_names)
+        better = keeps_lines & (complete | nameless)
         better = (found > 0) & (better | has_all_names if force else better)
         rows = lookup.rows[better]
+        lookup.nameless = lookup.rows[better & ~any_frame(frames, ~unnamed)]
         first[rows] = line_count + frames.offsets[:-1][better]
         length[rows] = found[better]
         replaced[rows] = True
@@ -126,19 +130,6 @@ def any_frame(frames: Frames, wanted: Bool) -> Bool:
     total = offsets_of(wanted)
     result: Bool = total[frames.offsets[1:]] > total[frames.offsets[:-1]]
     return result
-
-
-def lines_per_location(profile: Profile, wanted: Bool) -> Int64:
-    """How many of the lines that `wanted` selects each location has: int64[n]."""
-    total = offsets_of(wanted)
-    offsets = profile.locations.line_offsets
-    count: Int64 = total[offsets[1:]] - total[offsets[:-1]]
-    return count
-
-
-def named_locations(profile: Profile) -> Bool:
-    """Which locations have a line whose function has a name: bool[n]."""
-    return lines_per_location(profile, profile.functions.name[profile.locations.lines.function] != 0) > 0
 
 
 def frame_functions(
@@ -237,23 +228,6 @@ def used_rows(rows: Int32, count: int) -> tuple[Int64, Int64]:
     number[all_used] = np.arange(len(all_used))
     number[-1] = -1
     return all_used, number[rows]
-
-
-def set_flags(profile: Profile, touched: Bool) -> None:
-    """Make the `has_*` flags of the mappings `touched` true to the lines of their locations."""
-    locations, mappings = profile.locations, profile.mappings
-    lines = locations.lines
-    filename = profile.functions.filename[lines.function] if len(lines) else np.zeros(0, np.int32)
-    facts = {
-        "has_functions": named_locations(profile),
-        "has_filenames": lines_per_location(profile, filename > 0) > 0,
-        "has_line_numbers": lines_per_location(profile, lines.line > 0) > 0,
-        "has_inline_frames": np.diff(locations.line_offsets) > 1,
-    }
-    for flag, fact in facts.items():
-        found = np.zeros(len(mappings), np.bool_)
-        found[locations.mapping[fact & (locations.mapping >= 0)]] = True
-        setattr(mappings, flag, np.where(touched, found, getattr(mappings, flag)))
 
 
 def demangle_embedded(profile: Profile, mode: Mode) -> None:

@@ -12,7 +12,7 @@ from symbolize.load.compression import decompressed
 from symbolize.load.model import LoadedProfile
 from symbolize.load.open import load_all
 from symbolize.load.streams import HEAD, MAX_STREAM, chunks, peeked
-from symbolize.profile import NONE, Profile
+from symbolize.profile import NONE, Profile, lines_per_location, named_locations
 
 
 def content_head(path: str) -> bytes:
@@ -38,9 +38,9 @@ def inspect_profile(path: str) -> Inspection:
 def content_of(loaded: LoadedProfile) -> ProfileContent:
     """What one profile holds."""
     profile = loaded.profile
-    strings, samples, locations, functions = profile.strings, profile.samples, profile.locations, profile.functions
-    named = has_any(profile, functions.name != 0)
-    with_lines = has_any(profile, np.ones(len(functions), np.bool_), locations.lines.line != 0)
+    strings, samples, locations = profile.strings, profile.samples, profile.locations
+    named = named_locations(profile)
+    with_lines = lines_per_location(profile, locations.lines.line != 0) > 0
     return ProfileContent(
         loaded.name,
         loaded.title,
@@ -62,14 +62,6 @@ def content_of(loaded: LoadedProfile) -> ProfileContent:
         mapped_files(profile, named),
         profile.warnings,
     )
-
-
-def has_any(profile: Profile, functions: np.ndarray, lines: np.ndarray | None = None) -> np.ndarray:
-    """Which locations have a line of one of `functions`, among `lines`: bool[n]."""
-    offsets = profile.locations.line_offsets
-    chosen = functions[profile.locations.lines.function]
-    before = np.concatenate(([0], np.cumsum(chosen if lines is None else chosen & lines)))
-    return np.asarray(before[offsets[1:]] > before[offsets[:-1]])
 
 
 def mapped_files(profile: Profile, named: np.ndarray) -> list[MappedFile]:

@@ -11,6 +11,7 @@ from symbolize.load.content import Content
 from symbolize.load.detect import is_trace
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
 from symbolize.load.products import check_products
+from symbolize.load.stand_ins import settle_stand_ins
 from symbolize.load.streams import PERF_DATA, STANDARD_INPUT, source_name
 from symbolize.profile.model import Profile
 
@@ -40,8 +41,10 @@ def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = D
 
 
 def bounded(make: Callable[[], Profile], source: str) -> Profile:
-    """The profile that `make` returns. Raises InputError for one that multiplies what the input has."""
+    """The profile that `make` returns, without stand-ins for names. Raises InputError for one that multiplies what the
+    input has."""
     profile = make()
+    settle_stand_ins(profile)
     check_products(profile, source)
     return profile
 

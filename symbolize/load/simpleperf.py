@@ -91,7 +91,7 @@ COMMAND_SIZE: Final = 15
 LABELS: Final = ("thread", "tid", "pid", "process", "execution_type", "unwinding_error")
 
 UNKNOWN: Final = b"unknown"
-"""The path of frames outside all mappings, and the name of a function without one."""
+"""The path of frames outside all mappings."""
 
 KERNEL: Final = b"[kernel.kallsyms]"
 BYTECODE: Final = re.compile(rb".*(?:\.dex|\.vdex|\.jar|(?:\A|/)dexfile_in_memory[^/]*)\Z", re.DOTALL)
@@ -412,7 +412,7 @@ def _functions(report: Report, profile: Profile, frames: Frames, file: Int64, sy
             uneven.add(row)
         mangled = record.mangled_symbol[index] if has_mangled else b""
         name = record.symbol[index] or mangled
-        if not name or name == UNKNOWN:
+        if not name:
             continue
         if name.startswith(LINKER_PREFIX):
             mangled = mangled or name

@@ -21,6 +21,7 @@ from symbolize.profile.model import (
     StackSource,
     ValueType,
 )
+from symbolize.profile.names import lines_per_location, named_locations, set_flags
 from symbolize.profile.sample_types import choose_sample_type
 from symbolize.profile.stack_dumps import StackDumps
 from symbolize.profile.strings import Strings
@@ -48,7 +49,10 @@ __all__ = [
     "choose_sample_type",
     "combine",
     "compact",
+    "lines_per_location",
     "merged",
+    "named_locations",
+    "set_flags",
     "used_locations",
     "with_caveats",
 ]

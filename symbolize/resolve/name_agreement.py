@@ -34,8 +34,8 @@ MAX_JUDGED = 1024
 """So many functions, spread over all, are compared to judge a file."""
 MAX_NAME = 1 << 16
 """Longer names are compared as they are."""
-PSEUDO = frozenset({b"@plt", b"unknown"})
-"""What recorders write instead of a name."""
+PSEUDO = b"@plt"
+"""What simpleperf calls all stubs of linkage tables."""
 
 MAX_SHOWN = 120
 """Characters of a name in a message."""
@@ -129,7 +129,7 @@ def existing_names(profile: Profile, rows: Int64) -> ExistingNames:
     place = np.full(len(used), NONE, np.int64)
     for i, row in enumerate(used.tolist()):
         name = Name(strings[functions.system_name[row]], strings[functions.name[row]]) if row >= 0 else Name(b"", b"")
-        if name.shown and name.shown not in PSEUDO:
+        if name.shown and name.shown != PSEUDO:
             place[i] = len(names)
             names.append(name)
     return ExistingNames(names, place[which] if len(used) else function)

@@ -233,6 +233,7 @@ def test_more_binaries_than_open_files() -> None:
         ("100", [Place(0x2000, 1, (Line("f"),))], 0),
         ("0", [Place(0x1000, 1)], 0),
         ("0.1", [Place(0x1000, 1)], 3),
+        ("0.1", [Place(0x1000, 1, (Line("[unknown]"),)), Place(0x2000, 1, (Line("0x2000"),))], 3),
     ],
 )
 def test_fail_under(limit: str, places: list[Place], code: int, capsys: pytest.CaptureFixture[str]) -> None:

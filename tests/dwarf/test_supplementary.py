@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from symbolize import Reason
 from symbolize.dwarf.supplementary import Link, read_altlink, read_sup
 from symbolize.elf import ElfImage
 from symbolize.symbols import build_table
@@ -17,14 +18,17 @@ from tests.support.dwarf_writer import (
     Ref,
     Unit,
     die,
+    dwarf_sections,
     function,
     inlined,
 )
-from tests.support.elf_writer import Section
+from tests.support.elf_writer import Section, elf_file
 from tests.support.line_writer import Format, Lines, sequence
 from tests.support.lookup import TEXT, Frame, finder_of, frames_of, image_of, names_at
+from tests.support.pprof_writer import Mapping, Place
 from tests.support.programs import unit
 from tests.support.supplementary_writer import ID, shared, sup, supplementary
+from tests.support.whole_runs import run
 
 STYLES = pytest.mark.parametrize(
     ("style", "fmt"),
@@ -180,3 +184,16 @@ def test_links() -> None:
     assert [read_sup(data[:size], False) for size in range(len(data))] == [None] * len(data)
     assert read_sup(data, True) is None
     assert read_sup(b"\5\0\0\0" + b"\xff" * 9, False) is None
+
+
+def test_frames_without_names_are_not_named(tmp_path: Path) -> None:
+    """Where the only function at an address has its name in the missing file, its location counts as unnamed."""
+    named = die("subprogram", name=As(STRING["gnu"], 0), low_pc=0x1100, high_pc=4)
+    units = [unit(function("f", 0x1000, 16), named)]
+    link = Section(".gnu_debugaltlink", b"/usr/lib/debug/.dwz/common\0" + ID)
+    (tmp_path / "x").write_bytes(elf_file([TEXT, link, *dwarf_sections(units)]))
+    for address, name, reason in ((0x1004, "f", []), (0x1102, "??", [Reason.CORRUPT_DEBUG_INFO])):
+        names, report = run([Mapping(0, (1 << 64) - 1, 0, "/x")], [Place(address, 1)], tmp_path)
+        assert names == [name]
+        assert [each for each, _, _ in report.mappings[0].misses] == reason
+        assert report.leaf_percent == (0 if reason else 100)

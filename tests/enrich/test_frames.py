@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symbolize.enrich.frames import LookupResult, demangle_existing, expand, set_flags, shown_names
+from symbolize.enrich.frames import LookupResult, demangle_existing, expand, shown_names
 from symbolize.load import pprof as loader
 from symbolize.names import Mode
-from symbolize.profile import Profile
+from symbolize.profile import Profile, set_flags
 from symbolize.symbols import Frames, FunctionNames
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 from tests.support.profile_frames import frames_of
@@ -157,6 +157,13 @@ def test_function_in_several_files() -> None:
     assert [chain[0][2] for chain in frames_of(made)] == ["a.h", "a.c"]
     starts = made.functions.start_line[made.locations.lines.function]
     assert starts.tolist() == [3, 0]
+
+
+def test_a_name_is_more_than_a_line() -> None:
+    """A location with a source line and no name gets the name that a lookup has, though that knows no line."""
+    made = loaded([Place(0x1000, 1, (Line("", "a.c", 3),)), Place(0x1010, 1, (Line("own", "a.c", 3),))])
+    expand(made, [resolved([0, 1], [[("f", "", 0, 0)]] * 2)], "default")
+    assert [[frame[0] for frame in chain] for chain in frames_of(made)] == [["f"], ["own"]]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize import Symbolizer
+from symbolize.core.arrays import NONE
 from symbolize.core.errors import InputError
 from symbolize.load import load as load_any
 from symbolize.load.legacy import folded, folded_scan, named_stacks, perf_script
@@ -171,6 +172,43 @@ def test_kernel() -> None:
     kernel += b"[kernel.kallsyms]_text\n"
     profile = load(kernel + text)
     assert mappings(profile)[0][1:4] == (0xFFFFFFFF81000000, 0xFFFFFFFF82000000, 0xFFFFFFFF81000000)
+
+
+def test_build_ids() -> None:
+    """A mapping has the build id that is printed with it (R341, text of perf)."""
+    profile = load(MAPS.replace(b"fe:00 12 3", b"<EC42c29192df>".lower()) + SAMPLE)
+    assert [profile.strings[each] for each in profile.mappings.build_id.tolist()] == [b"ec42c29192df"]
+    assert mappings(profile)[0][:3] == ("/bin/app", 0x555000001000, 0x555000003000)
+    assert [profile.strings[each] for each in load(MAPS + SAMPLE).mappings.build_id.tolist()] == [b""]
+
+
+def test_no_kernel_below_a_process() -> None:
+    """An address of the kernel's half among the callers of a process is none of the kernel."""
+    garbage = b"\tffffffffffffffff [unknown] ([unknown])\n"
+    kernel = b"\tffffffff81000e46 a+0x1 ([kernel.kallsyms])\n"
+    text = b"app 7 1.5: 1 cycles: \n" + kernel + b"\t1234 c+0x1 (/a)\n" + garbage + b"\n"
+    text += b"app 7 1.6: 1 cycles: \n" + garbage + b"\t1234 c+0x1 (/a)\n\n"
+    profile = load(text + b"app 7 1.7: 1 cycles: \n" + kernel + garbage)
+    assert [each[0] for each in mappings(profile)] == ["[kernel.kallsyms]", "/a"]
+    assert profile.locations.mapping[profile.samples.locations].tolist() == [0, 1, NONE, 0, 1, 0, 0]
+
+
+def test_stand_ins() -> None:
+    """What simpleperf's scripts print for a function without a name is an offset in the file, or an address of the
+    kernel (R452, stand-ins)."""
+    profile = load(
+        b"app 7 1.5: 1 cycles:\n\tffffff9300001000 [kernel.kallsyms][+ffffff9300001000] ([kernel.kallsyms])\n"
+        b"\t74938fb3f0 libadreno.so[+29c3f0] (/vendor/libadreno.so)\n"
+        b"\t7493743bf0 glTexSubImage2D (/vendor/libadreno.so)\n"
+    )
+    assert names(profile) == [["", "", "glTexSubImage2D"]]
+    rows = [mappings(profile)[row] for row in profile.locations.mapping.tolist()]
+    assert [(row[0], row[4]) for row in rows] == [
+        ("[kernel.kallsyms]", AddressKind.KERNEL),
+        ("/vendor/libadreno.so", AddressKind.IN_FILE),
+        ("/vendor/libadreno.so", AddressKind.NO_BINARY),
+    ]
+    assert profile.locations.address.tolist()[:2] == [0xFFFFFF9300001000, 0x29C3F0]
 
 
 def test_main_binary() -> None:

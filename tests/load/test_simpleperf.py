@@ -18,6 +18,7 @@ from symbolize.cli import main
 from symbolize.core.errors import InputError
 from symbolize.load import load as load_any
 from symbolize.load import simpleperf, simpleperf_numbers, simpleperf_report, simpleperf_scan
+from symbolize.load.stand_ins import settle_stand_ins
 from symbolize.profile import NONE, AddressKind, Profile, compact
 from tests.support import dump_profiles, interpreted
 from tests.support.messages import profile_pb2
@@ -295,6 +296,7 @@ def test_names() -> None:
     linked = [b"_ZN1AD0Ev", b"_ZN1AD2Ev", b"__dl_open", b"__dl_close", b"unknown", b"Main.run [DEDUPED]", b"_Z1x"]
     frames = [(i, 0, i) for i in range(-1, 8) if i >= 0] + [(90, 0, -1), (91, 0, 77)]
     profile = load([meta(), sample(1, frames), file(0, b"/x", names, linked)])
+    settle_stand_ins(profile)
     (stack, _), *rest = read(profile)
     assert rest == []
     assert [frame[2:] for frame in stack] == [

@@ -16,11 +16,13 @@ import zstandard
 
 from symbolize.binaries import is_build_id, read_members
 from symbolize.binaries.archives import inflate, read_member
+from symbolize.binaries.build_id import parse_build_id
 from symbolize.binaries.debuginfod.download import retry_after
 from symbolize.binaries.debuginfod.environment import read_environment
-from symbolize.binaries.recorded_names import is_no_file, plain_names
+from symbolize.binaries.recorded_names import plain_names
 from symbolize.binaries.unpack import decompress
 from symbolize.core.errors import InputError, UsageError
+from symbolize.core.mapped_names import base_name, is_foreign, is_no_file, mapped_by
 from symbolize.elf import ElfError, read_build_id
 from symbolize.elf.probe import identify
 from symbolize.load import load as load_profile
@@ -42,7 +44,7 @@ from symbolize.names import (
     variants,
 )
 from symbolize.names.proguard import classes_in, parse_name, read_map
-from symbolize.resolve.providers.jit import is_anonymous, is_compiled
+from symbolize.names.stand_ins import stand_in
 from symbolize.resolve.providers.kernel import is_kernel, release_in
 from symbolize.resolve.providers.members import is_in_archive
 from symbolize.resolve.providers.modules import module_name
@@ -216,7 +218,18 @@ def recorded_name(data: bytes, _: Path) -> None:
     """Tell what sort of mapping a recorded name is."""
     name = data.decode("utf-8", "surrogateescape")
     plain_names(name)
-    for test in (is_no_file, is_anonymous, is_compiled, is_kernel, release_in, is_in_archive, module_name, is_vdso):
+    parse_build_id(name)
+    for test in (
+        is_no_file,
+        mapped_by,
+        base_name,
+        is_foreign,
+        is_kernel,
+        release_in,
+        is_in_archive,
+        module_name,
+        is_vdso,
+    ):
         test(name)
 
 
@@ -229,6 +242,7 @@ def spelling(data: bytes, _: Path) -> None:
         each(data)
     for test in (is_linker_made, may_be_local):
         test(data)
+    stand_in(data)
     encodes(data, own_name(data))
     demangle_android_linker([data], "full")
     parsed = parse_name(data)

@@ -4,27 +4,20 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from symbolize.core.arrays import NONE, TOP
+from symbolize.core.arrays import NONE
 from symbolize.core.interning import random_mixer
 from symbolize.load.legacy import folded_scan as scanning
 from symbolize.load.legacy.named_stacks import MAX_LINE, NamedStacks, whole_lines
 from symbolize.load.legacy.samples import Frame
+from symbolize.load.stand_ins import place_of
 from symbolize.load.streams import HEAD
-from symbolize.profile.model import AddressKind, Profile
+from symbolize.names.stand_ins import StandIn, stand_in
+from symbolize.profile.model import Profile
 
 TWO_COUNTS: Final = re.compile(rb".*\S\s\d+ \d+\s*\Z", re.DOTALL)
 SEPARATOR: Final = b";"
 
-IN_MODULE: Final = re.compile(rb"\[?([^\s()<>\[\]:]*[^\s()<>\[\]:+])\]?\+0x([0-9a-fA-F]{1,16})\Z")
-"""`module+0xoffset`, which no name of a function with parameters or templates is."""
-
-MODULE: Final = re.compile(rb"\[([^\s()<>\[\]]+(?:\.so\b[^\s\]]*|\.ko|\.exe|\.dll)|/[^\[\]]+)\]\Z")
-"""A module whose functions are not known."""
-
-UNKNOWN: Final = frozenset({b"[unknown]", b"unknown", b"??", b"0x0"})
 SNIFFED: Final = 100
-MAX_NAME: Final = 1 << 12
-"""Longer frames are names."""
 
 
 def sniffed(head: bytes | memoryview) -> list[bytes]:
@@ -52,7 +45,7 @@ def matches(head: bytes | memoryview) -> bool:
 
 
 def load(pieces: Iterator[bytes], source: str) -> Profile:
-    """Read the text in pieces. Names come with the profile; `module+0xoffset` is looked up in the module."""
+    """Read the text in pieces. Names come with the profile; what stands in for one is looked up (R452, stand-ins)."""
     stacks = NamedStacks(source)
     leaves, callers = Known(stacks, False), Known(stacks, True)
     scan = scanning.Scan(random_mixer(), MAX_LINE, leaves.__getitem__, callers.__getitem__)
@@ -77,16 +70,11 @@ class Known(dict[bytes, int]):
 
 
 def _location(stacks: NamedStacks, text: bytes, is_caller: bool) -> int:
-    """The location of a frame: a name, an offset in a module, a module, or nothing that is known."""
+    """The location of a frame: a name, or what a stand-in for one tells; addresses of callers are inside the call."""
     text = text.strip()
-    if len(text) > MAX_NAME:
+    found = stand_in(text) if text else StandIn()
+    if found is None:
         return stacks.location(NONE, 0, [Frame(text)])
-    if found := IN_MODULE.match(text):
-        offset = int(found[2], 16)
-        mapping = stacks.mapping(0, TOP, 0, found[1], AddressKind.IN_FILE)
-        return stacks.location(mapping, offset - (is_caller and offset > 0), ())
-    if found := MODULE.match(text):
-        return stacks.location(stacks.mapping(0, 0, 0, found[1], AddressKind.PROCESS), 0, ())
-    if not text or text in UNKNOWN:
-        return stacks.location(NONE, 0, ())
-    return stacks.location(NONE, 0, [Frame(text)])
+    mapping, address = place_of(found)
+    row = stacks.mapping(mapping) if mapping is not None else NONE
+    return stacks.location(row, address - (is_caller and address > 0), ())

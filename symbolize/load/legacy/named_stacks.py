@@ -9,7 +9,8 @@ import numpy as np
 from symbolize.core.arrays import NONE, Int32, Int64, UInt64, offsets_of
 from symbolize.core.errors import InputError
 from symbolize.load.legacy.samples import Frame, Label, fill_samples, name_rows, note_names, set_labels, value_type
-from symbolize.profile.model import AddressKind, Mappings, Profile
+from symbolize.load.stand_ins import MappingKey
+from symbolize.profile.model import Mappings, Profile
 
 MAX_FRAMES: Final = 1 << 28
 """Frames of all stacks together."""
@@ -25,9 +26,6 @@ COUNTS: Final = slice(0, 1)
 BOTH: Final = slice(0, 2)
 """What the columns of an event are: how often it was counted, or that and the sum of its values."""
 
-MappingKey = tuple[int, int, int, bytes, AddressKind]
-"""Start, limit, file offset, file, and what its addresses are."""
-
 
 class NamedStacks:
     """Equal locations, stacks and labels are kept once, and the values of equal samples are sums."""
@@ -42,9 +40,9 @@ class NamedStacks:
         self._sums: dict[tuple[int, int, int], list[int]] = {}
         self._frames = 0
 
-    def mapping(self, start: int, limit: int, offset: int, file: bytes, kind: AddressKind) -> int:
+    def mapping(self, key: MappingKey) -> int:
         """The row of a mapping."""
-        return self._mappings.setdefault((start, limit, offset, file, kind), len(self._mappings))
+        return self._mappings.setdefault(key, len(self._mappings))
 
     def location(self, mapping: int, address: int, frames: Sequence[Frame]) -> int:
         """The row of a location with these frames, innermost first."""
@@ -110,18 +108,21 @@ class NamedStacks:
         table = Mappings.zeros(len(self._mappings))
         known = list(self._mappings)
         mappings = [known[row] for row in order]
-        for row, (start, limit, offset, file, _) in enumerate(mappings):
-            table.start[row], table.limit[row], table.file_offset[row] = start, limit, offset
-            table.filename[row] = profile.strings.add(file)
+        for row, each in enumerate(mappings):
+            table.start[row], table.limit[row], table.file_offset[row] = each.start, each.limit, each.file_offset
+            table.filename[row] = profile.strings.add(each.file)
+            table.build_id[row] = profile.strings.add(each.build_id)
         profile.mappings = table
-        profile.address_kinds = np.array([kind for *_, kind in mappings], np.uint8)
+        profile.address_kinds = np.array([each.kind for each in mappings], np.uint8)
+        if any(each.build_id for each in mappings):
+            profile.id_origins = np.array([each.id_origin for each in mappings], np.uint8)
         note_names(profile)
         return profile
 
     def _mapping_order(self) -> list[int]:
         """The mappings, that of the file that a thread is called after first: it is the main binary (pprof schema)."""
         commands = {value for labels in self._labels for key, value in labels if key == b"comm"}
-        files = [file.rpartition(b"/")[2][:COMMAND_SIZE] for *_, file, _ in self._mappings]
+        files = [each.file.rpartition(b"/")[2][:COMMAND_SIZE] for each in self._mappings]
         return sorted(range(len(files)), key=lambda row: files[row] not in commands)
 
 

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from symbolize.core.arrays import NONE, TOP
 from symbolize.load.legacy.named_stacks import BOTH, COUNTS, NamedStacks, lines_of
 from symbolize.load.legacy.samples import Frame, Label
-from symbolize.profile.model import AddressKind, Profile
+from symbolize.load.stand_ins import KERNEL_FILE, MappingKey, place_of
+from symbolize.names.stand_ins import StandIn, stand_in
+from symbolize.profile.model import AddressKind, IdOrigin, Profile
 
 HEADER: Final = re.compile(
     rb"(?P<comm>\S.{0,255}?)\s{1,64}+(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})\s{1,64}+(?:\[\d+\]\s{1,64}+)?"
@@ -22,7 +24,7 @@ are not given back (`+`), because what a run of them was split at would be tried
 RECORD: Final = re.compile(rb".*?\bPERF_RECORD_(?P<kind>[A-Z0-9_]+)[\s:]*(?P<rest>.*)", re.DOTALL)
 MMAP: Final = re.compile(
     rb"(?P<pid>-?\d{1,10})/-?\d+: \[(?P<start>0x[0-9a-f]{1,16}|0)\((?P<size>0x[0-9a-f]{1,16}|0)\) @ "
-    rb"(?P<offset>0x[0-9a-f]{1,16}|0)(?P<id>[^\]]*)\]: (?P<access>\S+) (?P<file>.+)$",
+    rb"(?P<offset>0x[0-9a-f]{1,16}|0)(?: <(?P<id>[0-9a-f]{4,128})>)?[^\]]*\]: (?P<access>\S+) (?P<file>.+)$",
     re.DOTALL,
 )
 FORK: Final = re.compile(rb"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):\d{1,10}\)")
@@ -36,10 +38,8 @@ SOURCE: Final = re.compile(rb"\s+(?P<file>\S.*):(?P<line>\d{1,9})(?: \(discrimin
 
 INLINED: Final = b"(inlined)"
 UNKNOWN: Final = b"[unknown]"
-KERNEL_FILE: Final = b"[kernel.kallsyms]"
-KERNEL_HALF: Final = 1 << 63
 KERNEL_DIGITS: Final = re.compile(rb"\s*[89a-f][0-9a-f]{15}\b")
-MAX_OFFSET: Final = 1 << 40
+MAX_OFFSET: Final = 1 << 36
 """An address below may be one in a file, those above are of a process."""
 
 MAX_MAPPINGS: Final = 1 << 10
@@ -87,15 +87,6 @@ def load(pieces: Iterator[bytes], source: str) -> Profile:
     return reader.profile()
 
 
-class Mapping(NamedTuple):
-    """A file in the memory of a process."""
-
-    start: int
-    limit: int
-    offset: int
-    file: bytes
-
-
 class Line:
     """The line of a frame: whether it is of an inlined function, or of the kernel, and its locations as leaf and as
     caller, NONE as long as they are not known."""
@@ -111,24 +102,24 @@ class Line:
 class Space:
     """What is mapped in a process, later mappings first, and the lines of frames that were located by that."""
 
-    def __init__(self, mappings: tuple[Mapping, ...] = ()) -> None:
+    def __init__(self, mappings: tuple[MappingKey, ...] = ()) -> None:
         self.mappings = mappings
         self.lines: dict[bytes, Line] = {}
 
-    def map(self, mapping: Mapping) -> None:
+    def map(self, mapping: MappingKey) -> None:
         """Map a file; locations have to be found again."""
         if len(self.mappings) < MAX_MAPPINGS:
             self.mappings = (mapping, *self.mappings)
             self.lines.clear()
 
-    def at(self, ip: int, file: bytes) -> tuple[Mapping, int] | None:
+    def at(self, ip: int, file: bytes) -> tuple[MappingKey, int] | None:
         """The mapping of an address, or of an offset in a file, and the address."""
         for mapping in self.mappings:
             if mapping.start <= ip < mapping.limit:
                 return mapping, ip
         for mapping in self.mappings:
-            if mapping.file == file and 0 <= ip - mapping.offset < mapping.limit - mapping.start:
-                return mapping, ip - mapping.offset + mapping.start
+            if mapping.file == file and 0 <= ip - mapping.file_offset < mapping.limit - mapping.start:
+                return mapping, ip - mapping.file_offset + mapping.start
         return None
 
 
@@ -181,7 +172,9 @@ class Reader:
             if is_code and size and start + size <= TOP:
                 pid = int(found["pid"])
                 file = KERNEL_FILE if found["file"].startswith(KERNEL_FILE) else found["file"]
-                self._space(pid).map(Mapping(start, start + size, offset, file))
+                identity = (found["id"], IdOrigin.RECORDED) if found["id"] else ()
+                mapping = MappingKey(start, start + size, offset, file, AddressKind.PROCESS, *identity)
+                self._space(pid).map(mapping)
         elif kind == b"FORK" and (fork := FORK.match(rest)):
             child, thread, parent = (int(each) for each in fork.groups())
             self.process_of[thread] = child
@@ -232,27 +225,29 @@ class Reader:
             if line.is_inlined:
                 inlined.append(text)
                 continue
+            # The kernel calls no process, so that there is none of it among the callers of one.
+            is_kernel = line.is_kernel and (was_kernel or not stack)
             # Where the kernel was entered the process may have been at any instruction.
-            is_call = bool(stack) and (line.is_kernel or not was_kernel)
-            was_kernel = line.is_kernel
-            location = line.call if is_call else line.leaf
-            if inlined or location == NONE:
-                location = self._locate(space, [*inlined, text], is_call)
-                if inlined:
-                    inlined.clear()
-                elif is_call:
+            is_call = bool(stack) and (is_kernel or not was_kernel)
+            was_kernel = is_kernel
+            is_by_line = not inlined and is_kernel == line.is_kernel
+            location = (line.call if is_call else line.leaf) if is_by_line else NONE
+            if location == NONE:
+                location = self._locate(space, [*inlined, text], is_call, is_kernel)
+                inlined.clear()
+                if is_by_line and is_call:
                     line.call = location
-                else:
+                elif is_by_line:
                     line.leaf = location
             if location != NO_FRAME:
                 stack.append(location)
-        if inlined and (location := self._locate(space, inlined, bool(stack))) != NO_FRAME:
+        if inlined and (location := self._locate(space, inlined, bool(stack), was_kernel)) != NO_FRAME:
             stack.append(location)
         return tuple(stack)
 
-    def _locate(self, space: Space, lines: list[bytes], is_call: bool) -> int:
+    def _locate(self, space: Space, lines: list[bytes], is_call: bool, is_kernel: bool) -> int:
         """The location of an address, with the frames that lines have for it, innermost first."""
-        frames, ip, file = [], 0, b""
+        frames, ip, file, told = [], 0, b"", None
         for line in lines:
             shown, _, source = line.partition(b"\n")
             found = FRAME.match(shown)
@@ -264,29 +259,34 @@ class Reader:
             symbol, file = (split["symbol"], split["file"]) if split else (what, b"")
             ip = int(found["ip"], 16)
             name = OFFSET.sub(b"", symbol.strip())
-            if name and name != UNKNOWN:
-                at = SOURCE.match(source) if source else None
+            told = stand_in(name)
+            at = SOURCE.match(source) if source else None
+            if name and (told is None or (told.may_be_name and at)):
                 frames.append(Frame(name, at["file"] if at else b"", int(at["line"]) if at else 0))
         if in_file := FILE_OFFSET.search(file):
             file, ip = file[: in_file.start()], int(in_file[1], 16)
-        mapping, address = self._mapping(space, ip, file)
+        mapping, address = self._mapping(space, ip, file, told, is_kernel)
         return self.stacks.location(mapping, address - is_call if address else 0, frames)
 
-    def _mapping(self, space: Space, ip: int, file: bytes) -> tuple[int, int]:
-        """The row of the mapping of an address, and the address in it."""
-        is_kernel = ip >= KERNEL_HALF
+    def _mapping(self, space: Space, ip: int, file: bytes, told: StandIn | None, is_kernel: bool) -> tuple[int, int]:
+        """The row of the mapping of an address, and the address in it; `told` is what stands there for a name."""
         found = (self._space(KERNEL_PID) if is_kernel else space).at(ip, file)
         if found is not None:
-            return self.stacks.mapping(*found[0], AddressKind.PROCESS), found[1]
+            return self.stacks.mapping(found[0]), found[1]
         if is_kernel:
-            return self.stacks.mapping(0, TOP, 0, KERNEL_FILE, AddressKind.KERNEL), ip
+            return self.stacks.mapping(MappingKey(0, TOP, 0, KERNEL_FILE, AddressKind.KERNEL)), ip
+        if told is not None and told.module and told.offset is not None:
+            key, address = place_of(told)
+            if key is not None:
+                is_path = file.rpartition(b"/")[2] == told.module.rpartition(b"/")[2]
+                return self.stacks.mapping(key._replace(file=file) if is_path else key), address
         if not file or file == UNKNOWN:
             return NONE, ip
         is_file = file.startswith(b"/") and not file.startswith(b"//")
         if is_file and ip < MAX_OFFSET:
-            return self.stacks.mapping(0, TOP, 0, file, AddressKind.IN_FILE), ip
+            return self.stacks.mapping(MappingKey(0, TOP, 0, file, AddressKind.IN_FILE)), ip
         self.unlocated += is_file
-        return self.stacks.mapping(0, TOP, 0, file, AddressKind.NO_BINARY), ip
+        return self.stacks.mapping(MappingKey(0, TOP, 0, file, AddressKind.NO_BINARY)), ip
 
     def profile(self) -> Profile:
         """The profile of what was read."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 from symbolize.core.compression import ZLIB_OR_GZIP, ZSTD, CompressionError, MissingCodec, first_bytes
 from symbolize.load.perfetto.trace import MAX_PATH, SymbolLine, Trace
 from symbolize.load.perfetto.wire import fields, message, signed
+from symbolize.names.stand_ins import says_nothing
 from symbolize.proto import perfetto_trace_tags as tags
 
 MAX_INFLATED: Final = 16 << 20
@@ -192,7 +193,7 @@ class Packets:
             elif tag == tags.ADDRESS_SYMBOLS_LINES and len(lines) < MAX_LINES:
                 line = message(value)
                 source = line.get(tags.LINE_SOURCE_FILE_NAME, b"")
-                if source == b"??":
+                if says_nothing(source):
                     source = b""
                 if name := line.get(tags.LINE_FUNCTION_NAME):
                     row = line.get(tags.LINE_LINE_NUMBER, 0) & 0xFFFFFFFF if source else 0
