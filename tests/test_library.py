@@ -398,7 +398,8 @@ def test_lookup_with_a_debug_file() -> None:
     assert wanted[0]
     assert lines_of(symbolize.lookup(stripped, [0x3000])) == [[]]
     assert lines_of(symbolize.lookup(stripped, [0x3000, 0x2F00], SPLIT)) == wanted
-    assert lines_of(symbolize.lookup(SPLIT_ID, [0x3000, 0x2F00], SPLIT)) == wanted
+    for spelled in (SPLIT_ID, f"0x{SPLIT_ID.upper()}", SPLIT_ID.encode().hex()):
+        assert lines_of(symbolize.lookup(spelled, [0x3000, 0x2F00], SPLIT)) == wanted
 
 
 def test_lookup_errors() -> None:

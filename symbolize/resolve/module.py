@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, find_binary, is_build_id
+from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, find_binary, parse_build_id
 from symbolize.core.arrays import UInt64, distinct_inverse
 from symbolize.core.errors import InputError, SymbolizeError
 from symbolize.core.reasons import Reason
@@ -97,6 +97,11 @@ class Module:
             self._opened.close()
 
 
+def may_be_build_id(name: str) -> bool:
+    """Whether a name is a build id in one of its spellings, and no path."""
+    return "/" not in name and parse_build_id(name) is not None and not os.path.exists(name)
+
+
 def open_module(
     name: str,
     index: BinaryIndex,
@@ -111,7 +116,7 @@ def open_module(
     """
     opened = OpenBinaries(index, cache, companions)
     try:
-        if is_build_id(name) and not os.path.exists(name) if by_build_id is None else by_build_id:
+        if may_be_build_id(name) if by_build_id is None else by_build_id:
             found = find_binary(index, name, "")
             chosen, problems = opened.one(found)
             problems = problems or [found.detail or "no binary has this build id"]
