@@ -25,7 +25,7 @@ def load(
 
     The content decides the format: pprof, a gperftools CPU profile, a simpleperf report, perf.data or a Perfetto trace
     with one profile, plain or in gzip, zstd or LZ4 frames. `Profile.warnings` reports what was repaired or left out.
-    Raises InputError.
+    What stands in for a name, as `[unknown]`, is none. Raises InputError.
 
     `keep_trampolines` keeps the frame that the signal handler of an old gperftools left in every stack. Of a simpleperf
     recording with the time off the processor, `trace_offcpu` chooses the samples ("on-cpu", "off-cpu", "on-off-cpu" or
