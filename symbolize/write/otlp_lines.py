@@ -22,12 +22,14 @@ class Container(Protocol):
 
     def framed(self, messages: Iterable[bytes]) -> Iterator[bytes]: ...
 
+    def without_names(self) -> Bool: ...
+
     def stacks(self, profiles: Sequence[Any]) -> Iterator[Profile]: ...
 
 
 class OtlpLines:
     """The lines that were found for the locations of an input, each location once; `addresses` counts these. Locations
-    that came with lines keep them, unless it `replaces` them (R326, OTLP with lines).
+    that came with names keep their lines, unless it `replaces` them (R326, OTLP with lines).
     """
 
     def __init__(self, container: Container, *, replaces: bool = False) -> None:
@@ -36,8 +38,7 @@ class OtlpLines:
         self._modules: set[tuple[bytes, bytes]] = set()
         self._messages = [Message(data) for data in container.messages]
         self._begins = offsets_of([len(each.locations) for each in self._messages])
-        self._is_open = np.concatenate([np.zeros(0, np.bool_), *(each.without_lines() for each in self._messages)])
-        self._is_open |= replaces
+        self._is_open = container.without_names() | replaces
         self._functions: dict[Function, int] = {}
         self._found: list[Found] = []
 

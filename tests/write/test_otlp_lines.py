@@ -169,6 +169,26 @@ def test_lines_that_came_along_stay() -> None:
     assert symbolized(maker.encode(), BINARIES / "gcc-pie") == maker.encode()
 
 
+@pytest.mark.parametrize(("name", "file"), [("??", ""), ("[unknown]", "a.c"), ("0x1234", ""), ("unknown", "")])
+def test_stand_ins_do_not_stay(name: str, file: str) -> None:
+    """R326: a line that only stands in for a name is no line, also where processes share the lookup; a function that
+    may be called so stays where its file is known."""
+    maker = Maker()
+    mapping = maker.native(LEDGER)
+    frames = [maker.frame("native", mapping, addresses(LEDGER)[0], [(name, file, 3)])]
+    frames.append(maker.frame("native", mapping, addresses(LEDGER)[1], [("unknown", "own.c", 3)]))
+    for pid in (7, 8):
+        profile = maker.profile(maker.resource(process_pid=pid), COUNT)
+        profile.samples.add(stack_index=maker.stack(*frames), values=[1])
+    out = io.BytesIO()
+    with Symbolizer([str(BINARIES / "gcc-pie")]) as symbolizer:
+        assert write_otlp(load_all(io.BytesIO(maker.encode())), symbolizer, out) == 1
+    for data in (out.getvalue(), symbolized(maker.encode(), BINARIES / "gcc-pie")):
+        after = parse(data)
+        assert "/src/ledger/main.cc" in {path for _, path, _, _ in frames_of(after, 1)}
+        assert [path for _, path, _, _ in frames_of(after, 2)] == ["own.c"]
+
+
 def test_force(tmp_path: Path) -> None:
     """R326: lines that came along are replaced where that is wanted."""
     maker = Maker()

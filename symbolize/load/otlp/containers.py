@@ -2,10 +2,13 @@
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from symbolize.core.arrays import Bool
 from symbolize.core.cursor import varint_at
 from symbolize.core.errors import InputError
 from symbolize.core.protobuf import varint
@@ -13,6 +16,7 @@ from symbolize.load.otlp.shape import JSON, is_message
 
 if TYPE_CHECKING:
     from symbolize.load.model import LoadedProfile
+    from symbolize.load.otlp.dictionary import Dictionary
     from symbolize.profile.model import Profile
 
 MAGIC: Final = b"OTLP"
@@ -58,6 +62,12 @@ class Container:
     messages: Sequence[memoryview]
     version: int = 0
     is_cut: bool = False
+    dictionaries: "list[Dictionary]" = field(default_factory=list)
+    """Those of the messages that were read."""
+
+    def without_names(self) -> Bool:
+        """Which locations of all messages have no lines, or only such as stand in for names: bool[n]."""
+        return np.concatenate([np.zeros(0, np.bool_), *(each.without_names for each in self.dictionaries)])
 
     def stacks(self, profiles: Sequence["LoadedProfile"]) -> Iterator["Profile"]:
         """The profiles that have to be symbolized for the lines of some profiles of the input: all their locations,

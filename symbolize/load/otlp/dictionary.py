@@ -10,12 +10,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import NONE, Bool, Int64, UInt64, distinct, is_among
+from symbolize.core.arrays import NONE, Bool, Int64, UInt64, distinct, distinct_inverse, is_among, offsets_of
 from symbolize.core.budget import Budget
 from symbolize.core.errors import InputError
 from symbolize.core.messages import Layout, Rows, Spans
 from symbolize.core.protobuf import NUMBER
+from symbolize.core.string_array import StringArray
 from symbolize.load.otlp import layouts
+from symbolize.names.stand_ins import stand_ins
 from symbolize.proto import otlp_profiles_tags as tags
 
 FRAME_TYPE: Final = b"profile.frame.type"
@@ -184,6 +186,22 @@ class Dictionary:
         """The function of each line; NONE for those that name none."""
         found = index_of(self.lines.number(tags.LINE_FUNCTION_INDEX), len(self.functions))
         return np.where(found > 0, found, NONE)
+
+    @cached_property
+    def without_names(self) -> Bool:
+        """Which locations have no lines, or only such as stand in for names (R452, stand-ins): bool[n]."""
+        numbers = self.functions.number(tags.FUNCTION_NAME_STRINDEX)
+        has_file = self.functions.number(tags.FUNCTION_FILENAME_STRINDEX) != 0
+        used, which = distinct_inverse(np.minimum(numbers, np.uint64(len(self.strings))))
+        texts = [self.text(each) if each < len(self.strings) else b"" for each in used.tolist()]
+        is_sure, is_any = np.zeros((2, len(used)), np.bool_)
+        for row, found in stand_ins(StringArray.of(texts)):
+            is_any[row], is_sure[row] = True, not found.may_be_name
+        is_stand_in = np.append(is_sure[which] | (is_any[which] & ~has_file), False)  # the last is for no function
+        total = offsets_of(~is_stand_in[self.line_functions])
+        offsets = self.locations.spans(tags.LOCATION_LINES).offsets
+        without: Bool = total[offsets[1:]] == total[offsets[:-1]]
+        return without
 
     @cached_property
     def location_mappings(self) -> Int64:

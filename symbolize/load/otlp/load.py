@@ -48,6 +48,7 @@ def load(content: Content, options: LoadOptions) -> list[LoadedProfile]:
         budget = Budget(content.name, len(data), FREE_COST, MAX_COST_RATIO)
         message = Message(data, budget, made, locations)
         locations += len(message.dictionary.locations)
+        container.dictionaries.append(message.dictionary)
         groups += groups_of(message)
         warnings += _message_warnings(message)
     chosen = [each for each in groups if _is_chosen(each, options)]

@@ -11,6 +11,7 @@ from symbolize.load.otlp.frames import frames_of, process_frames
 from symbolize.load.otlp.labels import StringNumbers
 from symbolize.load.otlp.messages import Message
 from symbolize.load.products import check_products
+from symbolize.load.stand_ins import settle_stand_ins
 from symbolize.profile.model import Labels, Profile, Samples, ValueType
 from symbolize.proto import otlp_profiles_tags as tags
 
@@ -35,9 +36,9 @@ def profiles_of_stacks(profiles: Sequence[LoadedProfile]) -> Iterator[Profile]:
 
 
 def needs_process(message: Message, groups: Sequence[Group], special: Bool) -> list[bool]:
-    """Which groups have locations without lines that are `special`."""
+    """Which groups have locations without names that are `special`."""
     dictionary = message.dictionary
-    is_special = special & (np.diff(dictionary.locations.spans(tags.LOCATION_LINES).offsets) == 0)
+    is_special = special & dictionary.without_names
     offsets, items = dictionary.stacks.list(tags.STACK_LOCATION_INDICES)
     items = np.minimum(items, np.uint64(len(is_special))).astype(np.int64)
     total = offsets_of(np.append(is_special, False)[items])
@@ -56,7 +57,7 @@ def samples_of(message: Message, groups: Sequence[Group]) -> tuple[Int64, Int64]
 
 def profile_of_stacks(message: Message, groups: Sequence[Group], special: Bool) -> Profile:
     """The stacks of some groups, each once, weighed by how many samples have it in each sample type of the first group.
-    Locations that are `special` have lines, and no address here: in the memory of another process they would be other
+    Locations that are `special` have names, and no address here: in the memory of another process they would be other
     code. Raises InputError for stacks that multiply what the message has."""
     dictionary, profile = message.dictionary, Profile()
     message.made.begin(("stacks", message.first_location))
@@ -80,5 +81,6 @@ def profile_of_stacks(message: Message, groups: Sequence[Group], special: Bool) 
     values = np.repeat(counts[rows].reshape(-1, 1), len(types), axis=1)
     profile.sample_types = [ValueType(*map(profile.strings.add, each)) for each in types]
     profile.samples = Samples(offsets, locations, values, np.zeros(len(rows) + 1, np.int64), Labels())
+    settle_stand_ins(profile)
     check_products(profile, message.budget.source)
     return profile
