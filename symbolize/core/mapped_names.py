@@ -46,6 +46,10 @@ _PATTERNS: Final = (
     (Mapped.OTHER, r"\[.*"),
 )
 _NAMES: Final = re.compile("|".join(f"({pattern})" for _, pattern in _PATTERNS), re.DOTALL)
+_SPECIAL: Final = ("//", "/[", "/anon", "/dev/", "/memfd:", "/SYSV")
+_SPECIAL_BASES: Final = ("perf-", "jit", "TemporaryFile-")
+_CACHE: Final = "_jit_"
+"""How all paths but those of files begin, their last parts, and what is in the others."""
 _WINDOWS: Final = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _FOREIGN: Final = re.compile(r"\.(?:dll|exe|sys|pdb|dylib)\Z|\.framework/|\.app/Contents/", re.IGNORECASE)
 
@@ -70,7 +74,11 @@ def plain_spelling(name: str) -> str:
 
 def mapped_by(name: str | bytes) -> Mapped:
     """What is mapped under a recorded name."""
-    text = plain_spelling(name if isinstance(name, str) else name.decode("latin-1"))
+    text = name if isinstance(name, str) else name.decode("latin-1")
+    base = text[text.rfind("/") + 1 :]
+    if text[:1] == "/" and not (text.startswith(_SPECIAL) or base.startswith(_SPECIAL_BASES) or _CACHE in text):
+        return Mapped.FILE  # as nearly all are
+    text = plain_spelling(text)
     for ending in _ENDINGS:
         text = text.removesuffix(ending)
     if not text:
