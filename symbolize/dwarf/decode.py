@@ -15,6 +15,7 @@ from symbolize.core.ranges import Gaps, clip_to, union
 from symbolize.dwarf.columns import Nodes, Part, Ranges, joined
 from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
 from symbolize.dwarf.die_walk import walk_units
+from symbolize.dwarf.discarded import Witness, are_discarded
 from symbolize.dwarf.files import FileTables, Lines
 from symbolize.dwarf.icf import begins_of_several, prefer_declared
 from symbolize.dwarf.reader import Reader
@@ -135,7 +136,7 @@ class Dwarf:
     `code` are begins and ends of executable ranges (R54, discarded code), ascending. `companions` opens split units and
     the supplementary file. `readable` gives the text of a linkage name as it precedes names that are local to the
     function, `linked_at` the names of symbols at a vaddr. `claims` are the ranges of the roots, `problems` sentences
-    about what is unreadable.
+    about what is unreadable. `witness`, set before anything is decoded, tells discarded functions from live ones.
     """
 
     def __init__(
@@ -146,6 +147,7 @@ class Dwarf:
         readable: Callable[[bytes], bytes] = bytes,
         linked_at: Callable[[int], list[bytes]] = lambda _: [],
     ) -> None:
+        self.witness: Witness | None = None
         self.readable = readable
         self.linked_at = linked_at
         self.sections = sections
@@ -271,8 +273,7 @@ class Dwarf:
                 return self._decode(deciding if rounds else None, needed, job, rounds - 1)
             around = distinct(np.concatenate((asked, begins)))
             begin, end, owner = only_around(begin, end, owner, around, len(parent))  # so that few need clipping
-        live, begin, end = clip_to(begin, end, self.code)
-        owner = owner[live]
+        begin, end, owner = self._live(begin, end, owner, nodes, lines)
         if around is not None:
             begin, end, owner = only_around(begin, end, owner, around, len(parent))
         problems: list[str] = []
@@ -330,7 +331,7 @@ class Dwarf:
         self.reader.refill()
         walks = Walks(self.sections, self.reader)
         jobs: list[Callable[[], Any]] = [partial(walks.walk, part) for part in self._parts(walked)]
-        _, *parts = at_once([lambda: lines.append(self.files.read_rows(units)), *jobs])
+        _, *parts = at_once([lambda: lines.append(self.read_lines(units)), *jobs])
         if walks.ranges_left < 0:  # which lists are left out must not depend on the threads
             walks = Walks(self.sections, self.reader)
             parts = [walks.walk(walked)]
@@ -339,6 +340,26 @@ class Dwarf:
         self._walk_split(split, nodes, ranges)
         columns, ranges_of = joined([*parts, Part(nodes, ranges, 0, nodes.count, 0, ranges.count)])
         return columns, ranges_of, lines[0], self.reader.ranges_left >= 0
+
+    def read_lines(self, units: Int64) -> Lines:
+        """Decode the line programs of `units`, each program once."""
+        return self.files.read_rows(units, None if self.witness is None else self.witness.of_sequences)
+
+    def _live(
+        self, begin: UInt64, end: UInt64, owner: Int64, nodes: Columns, lines: Lines
+    ) -> tuple[UInt64, UInt64, Int64]:
+        """The ranges of `nodes` in code, without those of functions that were discarded."""
+        live, begin, clipped = clip_to(begin, end, self.code)
+        owner = owner[live]
+        if self.witness is None:
+            return begin, clipped, owner
+        own = np.flatnonzero(nodes["parent"][owner] < 0)
+        die, unit = nodes["die"][owner[own]], nodes["unit"][owner[own]]
+        ranges = begin[own], end[live[own]]
+        dead = own[are_discarded(self.claims, self.witness, die, ranges, unit, lines)]
+        if not len(dead):
+            return begin, clipped, owner
+        return np.delete(begin, dead), np.delete(clipped, dead), np.delete(owner, dead)
 
     def _split_units(self, units: Int64) -> dict[int, tuple[Source, int]]:
         """The split units of those of `units` that are skeletons, where they are found: source and unit in it."""

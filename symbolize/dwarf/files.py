@@ -37,6 +37,10 @@ MORE_PATHS = 1 << 22
 """Bytes that paths may take, for each byte of .debug_line and in addition."""
 
 
+SequenceTest = Callable[[UInt64, Int64], Bool]
+"""Says which line sequences that begin at address 0 are live, by their ends and programs."""
+
+
 class FileTable(NamedTuple):
     """The file table of a line program: string references of names and of directories; the directory of each file."""
 
@@ -97,7 +101,7 @@ class FileTables:
         self._path_bytes = 0
         self._strings = strings
 
-    def read_rows(self, units: Int64) -> Lines:
+    def read_rows(self, units: Int64, are_at_zero: SequenceTest | None = None) -> Lines:
         """Decode the line programs of `units`, each program once."""
         tables = LineTables()
         size = 0
@@ -116,7 +120,7 @@ class FileTables:
         program_of_first = np.full(len(first) + 1, -1, np.int64)  # the last is for units without a program
         program_of_first[unit_of_program] = np.arange(len(unit_of_program))
         program_of_unit = program_of_first[first]
-        return live_sequences(tables, self._code, program_of_unit, unit_of_program)
+        return live_sequences(tables, self._code, program_of_unit, unit_of_program, are_at_zero)
 
     @cached_property
     def set_addresses(self) -> tuple[UInt64, UInt64]:
@@ -261,7 +265,11 @@ class FileTables:
 
 
 def live_sequences(
-    tables: LineTables, code: tuple[UInt64, UInt64], program_of_unit: Int64, unit_of_program: Int64
+    tables: LineTables,
+    code: tuple[UInt64, UInt64],
+    program_of_unit: Int64,
+    unit_of_program: Int64,
+    are_at_zero: SequenceTest | None,
 ) -> Lines:
     """The sequences that lie where code can be (R54, discarded code; R62, line tables filtered alone), their rows in
     order of address."""
@@ -283,12 +291,16 @@ def live_sequences(
             for column, piece in zip((begin, end, first_row, last_row), pieces[1:], strict=True)
         )
     sound = np.flatnonzero(begin < end)
-    live, begin, end = clip_to(begin[sound], end[sound], code)
+    live, begin, clipped = clip_to(begin[sound], end[sound], code)
     kept = sound[live]
+    if are_at_zero is not None and not begin.all():
+        whole = begin > 0
+        whole[~whole] = are_at_zero(end[kept[~whole]], program[kept[~whole]])
+        kept, begin, clipped = kept[whole], begin[whole], clipped[whole]
     return Lines(
         tables,
         begin,
-        end,
+        clipped,
         first_row[kept],
         last_row[kept],
         program[kept],

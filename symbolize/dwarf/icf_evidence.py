@@ -11,6 +11,7 @@ from symbolize.dwarf.columns import Ranges
 from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
 from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.definitions import walk_definitions
+from symbolize.dwarf.discarded import are_discarded
 from symbolize.dwarf.producers import producers_of
 from symbolize.dwarf.qualify import resolve_functions, resolve_references
 from symbolize.dwarf.reader import Reader
@@ -69,6 +70,10 @@ def definitions_of(dwarf: Dwarf, units: Int64) -> Definitions:
     live, _, _ = clip_to(begin, end, dwarf.code)
     is_live[live] = True
     is_live &= has_code
+    if dwarf.witness is not None:
+        rows = np.flatnonzero(is_live)
+        ranges_of = begin[rows], end[rows]
+        is_live[rows] = ~are_discarded(dwarf.claims, dwarf.witness, die[rows], ranges_of, of_unit[rows], None)
     resolved = resolve_functions(dwarf, die)
     return Definitions(
         die,
@@ -157,7 +162,7 @@ def sequences_at(
 ) -> list[list[tuple[int, bytes, int]]]:
     """For each of `vaddrs` the distinct sequences of the line programs of `units` that begin there, and reach to
     `ends`: unit, path and line of the first row with a line."""
-    lines = dwarf.files.read_rows(units)
+    lines = dwarf.read_lines(units)
     result: list[list[tuple[int, bytes, int]]] = [[] for _ in range(len(vaddrs))]
     order = np.argsort(lines.begin, kind="stable")
     begins = lines.begin[order]

@@ -22,13 +22,14 @@ class Claims:
     """The live ranges of the roots: begin, end, unit.
 
     Code of a unit outside of its claims is ignored. That of `uncertain` units counts where no function of a unit is
-    that claims the address (R255, claims of units).
+    that claims the address (R255, claims of units). `outside` are the claims of each unit that begin outside of code.
     """
 
     begin: UInt64
     end: UInt64
     unit: Int64
     uncertain: Bool
+    outside: Cover
 
     @cached_property
     def by_unit(self) -> Cover:
@@ -109,10 +110,13 @@ def claims_of(ranges: tuple[UInt64, UInt64, Int64], code: tuple[UInt64, UInt64],
     units = reader.units
     begin, end, unit = ranges
     alone = (np.asarray(units.version)[unit] < FIRST_WITH_RANGES) & (begin == np.asarray(units.low_pc)[unit])
-    live, begin, end = clip_to(begin, end, code)
+    outside = np.ones(len(unit), np.bool_)
+    live, live_begin, live_end = clip_to(begin, end, code)
+    outside[live] = False
+    dead = Cover(begin[outside], end[outside], unit[outside], len(units.offset))
     uncertain = np.ones(len(units.offset), np.bool_)
     uncertain[unit[live]] = False
     uncertain[unit[alone]] = True
     uncertain[np.asarray(units.language) == DW_LANG_Mips_Assembler] = True
     uncertain &= holds_code(np.asarray(units.kind)) & (np.asarray(units.bad) == 0)
-    return Claims(begin, end, unit[live], uncertain)
+    return Claims(live_begin, live_end, unit[live], uncertain, dead)

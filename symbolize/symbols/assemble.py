@@ -1,7 +1,6 @@
 """Puts what was decoded of a binary together as its symbol table."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,12 +27,12 @@ from symbolize.core.parallel import together
 from symbolize.core.string_table import StringTable
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import ResolvedFunctions, resolve_functions
-from symbolize.names import strip_version
 from symbolize.symbols.calls import calls_of
+from symbolize.symbols.dead_code import without_covered
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.functions import UNKNOWN, Calls, FunctionNames
 from symbolize.symbols.icf import find_shared
-from symbolize.symbols.naming import agreeing, choose_names
+from symbolize.symbols.naming import choose_names
 from symbolize.symbols.range_table import (
     Blocks,
     InlineTree,
@@ -156,34 +155,6 @@ def assemble(
         call_line=np.array([function.line for function in of_shared.functions], np.uint32),
         has_names=dwarf is not None or symbols.has_functions,
     )
-
-
-def without_covered(dwarf: Dwarf, decoded: Decoded, symbols: SymbolLayer) -> Decoded:
-    """`decoded` without functions of length zero in a sized symbol of another function (R8, functions of length
-    zero)."""
-    segment = np.searchsorted(decoded.segment_start, decoded.empty_starts)
-    symbol = layer_at(symbols.start, symbols.symbol, decoded.empty_starts)
-    covered = (symbol >= 0) & np.append(symbols.sized, False)[symbol]
-    segment, symbol = segment[covered], symbol[covered]
-    if not len(segment):
-        return decoded
-    node = decoded.segment_node[segment]
-    functions = resolve_functions(dwarf, decoded.node_die[node])
-    starts = symbols.vaddr[symbol] == decoded.segment_start[segment]
-    own = [
-        start and is_named(symbols, number, linkage, name)
-        for start, number, linkage, name in zip(
-            starts.tolist(), symbol.tolist(), functions.linkage, functions.name, strict=True
-        )
-    ]
-    nodes = decoded.segment_node.copy()
-    nodes[segment[~np.array(own)]] = -1
-    return replace(decoded, segment_node=nodes)
-
-
-def is_named(symbols: SymbolLayer, symbol: int, linkage: bytes, name: bytes) -> bool:
-    """Whether a symbol or one of its aliases is the DWARF function with these names."""
-    return bool(agreeing((strip_version(symbols.names[alias]) for alias in symbols.aliases(symbol)), linkage, name))
 
 
 def narrow(columns: UInt32) -> UInt16:

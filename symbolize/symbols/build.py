@@ -19,6 +19,7 @@ from symbolize.symbol_files import SymbolList
 from symbolize.symbol_files.gopclntab import Memory, TableBases, read_go_table
 from symbolize.symbols.assemble import assemble, resolve_nodes
 from symbolize.symbols.builds import source_names
+from symbolize.symbols.dead_code import SymbolWitness
 from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, symbol_layer
 from symbolize.symbols.icf import entries_at
 from symbolize.symbols.split_dwarf_files import CompanionFiles, Finder, debug_sections
@@ -45,6 +46,7 @@ class Builder:
                 self._files = CompanionFiles(debug, finder)
                 sections, code = debug_sections(debug), debug.code_ranges
                 self.dwarf = Dwarf(sections, code, self._files, scope_text, lambda vaddr: self.symbols.names_at(vaddr))
+                self.dwarf.witness = SymbolWitness(self.dwarf, self._symbols)
             else:
                 self.listing = go_listing(images)
         except BaseException:

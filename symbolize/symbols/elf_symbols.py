@@ -125,12 +125,16 @@ class SymbolLayer:
         names = self.names.take(rows[is_name])
         return [list(dict.fromkeys(names[begin:end])) for begin, end in pairwise(ends)]
 
-    def names_at(self, vaddr: int) -> list[bytes]:
-        """The names of the symbols that start at `vaddr`."""
+    def starting_at(self, vaddr: int) -> Int64:
+        """The symbols that start at `vaddr`."""
         order, starts = self.by_vaddr
         first = np.searchsorted(starts, np.uint64(vaddr))
         last = np.searchsorted(starts, np.uint64(vaddr), side="right")
-        return [self.names[row] for row in order[first:last][:MAX_ALIASES].tolist()]
+        return order[first:last][:MAX_ALIASES]
+
+    def names_at(self, vaddr: int) -> list[bytes]:
+        """The names of the symbols that start at `vaddr`."""
+        return self.names.take(self.starting_at(vaddr))
 
     def is_alone(self, rows: Int64) -> Bool:
         """Which of the symbols are the only ones at their vaddr."""

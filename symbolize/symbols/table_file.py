@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from symbolize.core.mapped import ChangedFile, MappedFile
 from symbolize.symbols.table import SymbolTable
 
-FORMAT = 4
+FORMAT = 5
 """Part of the name of the cache's folder: raised when the layout changes, or what is decoded for the same file."""
 
 MAGIC = b"\x89symtab\n"

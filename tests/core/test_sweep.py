@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from symbolize.core.arrays import layer_at, views
 from symbolize.core.cursor import COMPILED
 from symbolize.core.range_kernels import clip_to_parents, inline_depths, lay_rows, merge_runs
-from symbolize.core.ranges import Gaps, disjoint
+from symbolize.core.ranges import Cover, Gaps, disjoint
 from symbolize.dwarf.files import Lines
 from symbolize.dwarf.segments import function_segments, only_around
 from symbolize.dwarf.unit_ranges import Claims
@@ -216,7 +216,7 @@ def claims_of_units(*claimed: Range, uncertain: Iterable[int] = ()) -> Claims:
     begin, end, unit = columns(list(claimed))
     doubt = np.zeros(3, np.bool_)
     doubt[list(uncertain)] = True
-    return Claims(begin, end, unit, doubt)
+    return Claims(begin, end, unit, doubt, Cover(begin[:0], end[:0], unit[:0], 3))
 
 
 def segments_of(
