@@ -6,7 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Bool, Int64, UInt8, UInt16, UInt64
+from symbolize.core.arrays import Bool, Int64, UInt8, UInt16, UInt64, distinct
+from symbolize.core.ranges import union
 from symbolize.elf.dynamic import dynamic_tables
 from symbolize.elf.image import Buffer, ElfImage
 
@@ -28,6 +29,9 @@ MORE_NAMES = 1 << 16
 LONG_NAME = 1 << 12
 """If names, which may overlap, exceed NAMES_PER_BYTE for each byte of the strings and MORE_NAMES in addition, those of
 LONG_NAME bytes and more are left out."""
+
+CONTAINED_SHARE = 2
+"""Data symbols that span more than one in so many bytes of an executable section contain code."""
 
 WORD = 8
 """Bytes of the first word of a function descriptor."""
@@ -78,18 +82,20 @@ class Symbols:
 def read_symbols(image: ElfImage, table: str, descriptors: ElfImage | None = None) -> Symbols | None:
     """The code symbols of the section `table` (`.symtab` or `.dynsym`); None if there is no such table.
 
-    These are FUNC, GNU_IFUNC and others in executable sections (R104, types of code symbols; R105, symbols left out),
-    except mapping symbols and temporaries (R106, mapping symbols). `descriptors` is the file of the binary
-    with the bytes of `.opd`, if any (R134, function descriptors).
+    These are FUNC, GNU_IFUNC and others in executable sections, without data that contains code (R104, types of code
+    symbols; R105, symbols left out), mapping symbols and temporaries (R106, mapping symbols). `descriptors` is the file
+    of the binary with the bytes of `.opd`, if any (R134, function descriptors).
     """
     found = table_bytes(image, table)
     if found is None:
         return None
-    data, strings = found
-    rows = symbol_rows(image, data)
+    contents, strings = found
+    rows = symbol_rows(image, contents)
     kind = (rows["info"] & STT_MASK).astype(np.uint8)
     vaddr, code, index, ends = code_places(image, rows, table, descriptors or image)
     wanted = code & CODE_TYPES[kind] & (rows["name"] > 0) & (rows["name"] < len(strings))
+    if (objects := np.flatnonzero(wanted & (kind == STT_OBJECT))).size:
+        wanted[objects] = ~contain_code(image, vaddr[objects], rows["size"][objects], index[objects])
     files = source_files(rows)
     rows, index, kind, vaddr = rows[wanted], index[wanted], kind[wanted], vaddr[wanted]
     file = files[wanted]
@@ -113,6 +119,17 @@ def read_symbols(image: ElfImage, table: str, descriptors: ElfImage | None = Non
         blob,
         table == ".dynsym",
     )
+
+
+def contain_code(image: ElfImage, vaddr: UInt64, size: UInt64, section: Int64) -> Bool:
+    """Which data symbols in executable sections are of one that data symbols span for the most part: it holds code that
+    they contain (R104, types of code symbols), as the text of a Dart snapshot is one object."""
+    result = np.zeros(len(vaddr), np.bool_)
+    for number in distinct(section).tolist():
+        own = np.flatnonzero(section == number)
+        begin, end = union(vaddr[own], vaddr[own] + np.minimum(size[own], ~vaddr[own]))
+        result[own] = int((end - begin).sum()) > image.sections[number].size // CONTAINED_SHARE
+    return result
 
 
 def table_bytes(image: ElfImage, table: str) -> tuple[Buffer, Buffer] | None:

@@ -59,6 +59,20 @@ def test_types(is_64: bool, big: bool, table: str) -> None:
     assert names(*symbols, table=table, is_64=is_64, big_endian=big) == ["f", "i", "n", "o"]
 
 
+@pytest.mark.parametrize("sizes", [(0x900,), (0x500, 0x400), (0x1800,), (1 << 63,)])
+def test_data_that_contains_code(sizes: tuple[int, ...]) -> None:
+    """Data symbols that together span most of a section are no functions, as in Dart snapshots (rule R104)."""
+    data = [Symbol(f"data{k}", 0x1000 + 0x500 * k, size, OBJECT) for k, size in enumerate(sizes)]
+    assert names(*data, Symbol("f", 0x1100, 4)) == ["f"]
+    assert names(*data, Symbol("f", 0x1100, 4), table=".dynsym") == ["f"]
+
+
+def test_data_in_code() -> None:
+    """Data symbols that span less of a section count, however often its bytes (rule R104)."""
+    data = [Symbol(f"data{k}", 0x1000, 0x700, OBJECT) for k in range(4)]
+    assert names(*data) == ["data0", "data1", "data2", "data3"]
+
+
 @pytest.mark.parametrize("section", [UNDEF, ABS, COMMON_INDEX, ".data", 40])
 def test_sections(section: str | int) -> None:
     """Undefined, absolute and common symbols, and those of data, are no code (rules R104, R105)."""
