@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from symbolize.elf.headers import SHF_ALLOC
-from symbolize.elf.image import Buffer, ElfImage
+from symbolize.elf.headers import SHF_ALLOC, SHF_EXECINSTR
+from symbolize.elf.image import Buffer, ElfImage, Section, Segment
 from symbolize.elf.memory_image import Loaded, bounded
 from symbolize.elf.symbols import read_symbols
 
@@ -33,6 +33,10 @@ RECORD_SIZE = 56
 FIRST_SLICE = 39
 MAX_PARTS = 1 << 12
 """Words of the record that are read, the first that may be a pointer to the parts of the code, and how many parts."""
+
+
+MAX_CODE = 1 << 32
+"""The most bytes of code that a table alone is believed to describe."""
 
 
 Part = tuple[int, int, int]
@@ -70,6 +74,34 @@ def go_table(image: ElfImage) -> GoTable | None:
         base, parts = function_data(loaded, record, vaddr) if record else (0, ())
         return GoTable(data, vaddr, text, base, parts)
     return None
+
+
+def restore_code(image: ElfImage) -> None:
+    """Add the code that its line table describes to a file which has kept that and no section of code, as the debug
+    files that profilers upload: a section without bytes, in an executable segment."""
+    table = go_table(image)
+    begin, end = code_bounds(image, table) if table is not None else (0, 0)
+    if not 0 < begin < end <= begin + MAX_CODE:
+        return
+    flags = SHF_ALLOC | SHF_EXECINSTR
+    image.sections.append(Section("code of .gopclntab", "SHT_NOBITS", flags, begin, 0, end - begin, 0))
+    before = [segment for segment in image.segments if segment.executable and segment.vaddr <= begin]
+    if before:
+        cut = max(before, key=lambda segment: segment.vaddr)
+        whole = cut._replace(memory_size=max(cut.memory_size, end - cut.vaddr))
+        image.segments[image.segments.index(cut)] = whole
+    elif image.kind == "ET_EXEC":  # elsewhere nothing tells what file offset begins where
+        image.segments.append(Segment(0, begin, 0, end - begin, 1, True))
+
+
+def code_bounds(image: ElfImage, table: GoTable) -> tuple[int, int]:
+    """Where the first function of a table begins, and where the last one ends."""
+    word = 8 if image.is_64 else 4
+    count, magic = number(image, table.data, 8, word), number(image, table.data, 0, 4)
+    size = word if magic in (GO_1_2, GO_1_16) else 4
+    at = 8 + word if magic == GO_1_2 else number(image, table.data, 8 + word * (6 if magic == GO_1_16 else 7), word)
+    first, last = (number(image, table.data, at + 2 * size * i, size) for i in (0, count))
+    return table.text + first, table.text + last
 
 
 def table_spans(image: ElfImage) -> Iterator[tuple[int, int]]:
@@ -170,7 +202,9 @@ def text_symbol(image: ElfImage) -> int | None:
 
 
 def is_code(image: ElfImage, vaddr: int | None) -> bool:
-    """Whether `vaddr` is in code."""
+    """Whether `vaddr` is in code, or may be, if the file has no section of code."""
+    if image.sections and not any(section.is_code for section in image.sections):
+        return bool(vaddr)
     begins, ends = image.code_ranges
     return vaddr is not None and any(
         begin <= vaddr < end for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)

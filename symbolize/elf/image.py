@@ -187,6 +187,10 @@ class ElfImage(Closeable):
             dynamic,
             frame_header,
         )
+        if sections and file_type != ET_REL and not any(section.is_code for section in sections):
+            from symbolize.elf.gotable import restore_code  # which knows this module
+
+            restore_code(image)
         if build_id is None:
             for found in image.sections:
                 if found.type == "SHT_NOTE" and (raw := image.raw(found)) is not None:

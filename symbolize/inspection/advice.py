@@ -42,7 +42,9 @@ def conclude(elf: Elf) -> str:
     if linked:
         return f"symbolize gets {ALL} from {linked}, its debug file"
     if elf.go is not None:
-        return f"symbolize gets {ALL} from the line table of Go in it"
+        # The trees of inlined calls are beside the table.
+        what = ALL if elf.code == "here" else "functions and lines"
+        return f"symbolize gets {what} from the line table of Go in it"
     return f"symbolize gets {poor(elf)}; {how_to_get(elf)}"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from symbolize import lookup
 from symbolize.cli import main
 from tests.support import go_writer
 from tests.support.dwarf_writer import Unit, die, dwarf_sections, function
@@ -252,6 +253,18 @@ def test_go_program(layout: int, release: str, tmp_path: Path, capsys: pytest.Ca
     lines = printed(path, capsys=capsys)
     assert f".gopclntab as of Go {release}, 2 functions" in lines
     assert lines[-1] == "symbolize gets functions, lines and inlined calls from the line table of Go in it."
+
+
+def test_extract_of_a_go_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is said of a file that keeps the line table of Go alone is what lookups get (rule R121)."""
+    path = tmp_path / "debuginfo"
+    rows = [go_writer.Row(0, "/src/main.go", 10)]
+    path.write_bytes(go_writer.go_extract([go_writer.Function("main.main", 0, 0x20, rows)]))
+    lines = printed(path, capsys=capsys)
+    assert "code not in the file, which is a debug file" in lines
+    assert lines[-1] == "symbolize gets functions and lines from the line table of Go in it."
+    found = lookup(path, [0x1004])
+    assert (found.functions.name[0], found.files[0], found.line.tolist()) == (b"main.main", b"/src/main.go", [10])
 
 
 @pytest.mark.parametrize(

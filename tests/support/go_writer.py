@@ -295,3 +295,21 @@ def go_file(
             segment._replace(offset=offset) for segment, offset in zip(segments, [*offsets, offsets[-1]], strict=True)
         ]
     return written
+
+
+def go_extract(
+    functions: Sequence[Function], go: Go = PLAIN, kind: int = elf_writer.ET_EXEC, *, cut_segment: bool = True
+) -> bytes:
+    """The line table of a Go program alone, as profilers upload it: without any section of code, and of the segment of
+    the code the first bytes, or with `cut_segment` False nothing."""
+    data = Table(functions, go).data
+    table = Section(".gopclntab", data, flags=ALLOC, address=TABLE)
+    written, offset = b"", 0
+    for _ in range(2):  # the offset is known once it was written
+        segments = [Segment(0, 0x100, 5)] if cut_segment else []
+        segments.append(Segment(TABLE, len(data), 4, offset))
+        written = elf_file(
+            [table], segments, is_64=go.word == 8, big_endian=go.big_endian, machine=go.machine, kind=kind
+        )
+        offset = ElfImage.parse(memoryview(written), "made").sections[1].file_offset
+    return written

@@ -11,9 +11,9 @@ from symbolize.symbol_files.gopclntab import read_header
 from symbolize.symbols import Binary, build_table
 from symbolize.symbols.build import go_listing
 from tests.support import dump_tables
-from tests.support.elf_writer import NOTE, Symbol
+from tests.support.elf_writer import ET_DYN, ET_EXEC, NOTE, Symbol
 from tests.support.fixture_files import BINARIES
-from tests.support.go_writer import TEXT, Call, Function, Go, Row, Table, go_file
+from tests.support.go_writer import TEXT, Call, Function, Go, Row, Table, go_extract, go_file
 from tests.support.interpreted import run
 from tests.support.lookup import Frame, frames_of
 from tests.support.needs import needs_compiled
@@ -107,6 +107,31 @@ def test_position_independent(layout: int) -> None:
     data = go_file(PROGRAM, Go(layout, position_independent=True, stated=layout != 120), name=".data.rel.ro.gopclntab")
     chains = names_at(data, TEXT + 4, TEXT + 0x24, TEXT + 0x20 + 0x2C)
     assert chains == [["main.main"], [WALK[0]], ["main.(*count).add", "main.leaf", WALK[0]]]
+
+
+@pytest.mark.parametrize("go", [go for go in LAYOUTS if go.stated], ids=str)
+@pytest.mark.parametrize(("kind", "cut_segment"), [(ET_EXEC, True), (ET_EXEC, False), (ET_DYN, True)])
+def test_extracts(go: Go, kind: int, cut_segment: bool) -> None:
+    """A file that keeps the table and no section of code has functions and lines within the bounds of the table
+    (rules R121, R122)."""
+    image = image_of(go_extract(PROGRAM, go, kind, cut_segment=cut_segment))
+    assert not image.has_code
+    end = TEXT + 0x68
+    assert [code.tolist() for code in image.code_ranges] == [[TEXT], [end]]
+    assert any(s.executable and s.vaddr <= TEXT and s.vaddr + s.memory_size == end for s in image.segments)
+    frames = frames_of(build_table([image]), [TEXT - 1, TEXT, TEXT + 0x18, TEXT + 0x21, TEXT + 0x60, end])
+    assert [[frame.name for frame in found] for found in frames] == [
+        *([], ["main.main"], [], ["main.(*tree).walk"], ["type:.eq.main.tree"], [])
+    ]
+    assert frames[1][0].line == 10
+    assert image.problems == []
+
+
+def test_extracts_without_the_begin_of_the_code() -> None:
+    """Where the table does not tell where the code begins, the extract names nothing (rule R122)."""
+    image = image_of(go_extract(PROGRAM, Go(120, stated=False)))
+    assert frames_of(build_table([image]), [0, TEXT]) == [[], []]
+    assert image.problems == ["the line table of Go is left out, the begin of the code is unknown"]
 
 
 def test_code_that_begins_before_go() -> None:
