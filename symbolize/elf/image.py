@@ -172,16 +172,17 @@ class ElfImage(Closeable):
         sections = read_sections(headers, data)
         if len(sections) < headers.section_count:
             problems.append("unreadable section headers, the file may be cut off")
-        file_type, machine = headers.file["e_type"], headers.file["e_machine"]
+        file_type, machine = headers.file["e_type"], names_of("ENUM_E_MACHINE").get(headers.file["e_machine"])
+        machine = machine or str(headers.file["e_machine"])
         image = cls(
             path,
             data,
             headers.is_64,
             headers.big_endian,
-            names_of("ENUM_E_MACHINE").get(machine, str(machine)),
+            machine,
             names_of("ENUM_E_TYPE").get(file_type, str(file_type)),
             segments,
-            lay_out(sections, headers.is_64) if file_type == ET_REL else sections,
+            lay_out(sections, headers.is_64, machine) if file_type == ET_REL else sections,
             build_id,
             problems,
             dynamic,

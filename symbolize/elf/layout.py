@@ -11,18 +11,28 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 16
 MAX_ALIGNMENT = 1 << 16
+SHORT_ADDRESSES = frozenset({"EM_AVR", "EM_MSP430"})
+"""Machines whose DWARF may have addresses of 16 bits."""
 
 
-def lay_out(sections: Sequence["Section"], is_64: bool) -> list["Section"]:
+def lay_out(sections: Sequence["Section"], is_64: bool, machine: str) -> list["Section"]:
     """The sections with virtual bases as vaddrs: those that are loaded behind one another, all others at 0.
 
     A file and its debug file get the same bases. The lowest base exceeds every offset into a section, so that an
     unrelocated address is in none (R56, discarded code near zero), and no two sections touch. A section that does not
     fit into the address space is not loaded.
     """
-    limit = 1 << (63 if is_64 else 31)
-    loaded = [section.size for section in sections if section.flags & SHF_ALLOC and section.size < limit // 4]
-    base = aligned(max(loaded, default=0) + 1, MAX_ALIGNMENT)
+    if machine in SHORT_ADDRESSES:
+        result = placed(sections, 1 << 16, ALIGNMENT)
+        if all(new.flags == old.flags for new, old in zip(result, sections, strict=True)):
+            return result
+    return placed(sections, 1 << (63 if is_64 else 31), MAX_ALIGNMENT)
+
+
+def placed(sections: Sequence["Section"], limit: int, first_alignment: int) -> list["Section"]:
+    """The sections with bases below `limit`, the lowest of which has the alignment `first_alignment`."""
+    loaded = [section.size for section in sections if section.flags & SHF_ALLOC and section.size < limit // 2]
+    base = aligned(max(loaded, default=0) + 1, first_alignment)
     result = []
     for section in sections:
         vaddr, flags = 0, section.flags

@@ -61,7 +61,8 @@ def sums(add: dict[int, int], subtract: dict[int, int]) -> dict[int, Type]:
     return table | {number: Type(Effect.SUBTRACT, size) for number, size in subtract.items()}
 
 
-# What has no effect here: NONE, offsets of thread-local variables, marks for the linker, sizes of symbols.
+# What has no effect here: NONE, offsets of thread-local variables, marks for the linker, sizes of symbols, differences
+# that are there already.
 TYPES = {
     "EM_X86_64": types({1: 8, 10: 4, 11: 4, 12: 2, 14: 1}, {2: 4, 13: 2, 15: 1, 24: 8}, (0, 17, 21, 32, 33)),
     "EM_386": types({1: 4, 20: 2, 22: 1}, {2: 4, 21: 2, 23: 1}, (0, 32)),
@@ -85,6 +86,16 @@ TYPES = {
     "EM_PPC": types({1: 4, 24: 4}, {26: 4}, (0, 78)),
     "EM_MIPS": types({2: 4, 18: 8}, {248: 4}, (0, 39, 41)),
     "EM_S390": types({1: 1, 3: 2, 4: 4, 22: 8}, {5: 4, 16: 2, 23: 8}, (0, 52, 53)),
+    **dict.fromkeys(
+        ("EM_SPARC", "EM_SPARC32PLUS", "EM_SPARCV9"),
+        types({1: 1, 2: 2, 3: 4, 23: 4, 32: 8, 54: 8, 55: 2}, {4: 1, 5: 2, 6: 4, 46: 8}, (0, 76, 77)),
+    ),
+    "EM_68K": types({1: 4, 2: 2, 3: 1}, {4: 4, 5: 2, 6: 1}, (0, 31, 32, 33)),
+    "EM_BPF": types({2: 8, 3: 4, 4: 4}),
+    "EM_AMDGPU": types({3: 8, 6: 4}, {4: 4, 5: 8}),
+    "EM_QDSP6": types({6: 4, 7: 2, 8: 1}, {31: 4}),
+    "EM_AVR": types({1: 4, 4: 2, 26: 1}, nothing=(0, 30, 31, 32)),
+    "EM_MSP430": types({1: 4, 3: 2, 5: 2, 9: 1}),
 }
 """The types of each machine. R_RISCV_SET6 and its like replace what ADD6 and its like add to."""
 

@@ -24,7 +24,7 @@ TEXTS: Final[Mapping[Reason, str]] = {
     Reason.NO_SYMBOLS: "binary is stripped",
     Reason.OUTSIDE_SEGMENTS: "address outside the code of the binary",
     Reason.OUTSIDE_SYMBOLS: "address outside every symbol",
-    Reason.CORRUPT_DEBUG_INFO: "debug information is corrupt there",
+    Reason.CORRUPT_DEBUG_INFO: "debug information cannot be read there",
     Reason.RESTRICTED: "addresses of the kernel are hidden",
     Reason.NO_ADDRESS: "recorded without an address",
     Reason.SERVER_FAILED: "a server that may have it failed",

@@ -2,9 +2,11 @@
 
 import re
 import struct
+import subprocess
 import zlib
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from elftools.elf import enums
@@ -35,6 +37,7 @@ from tests.support.elf_writer import (
 )
 from tests.support.line_writer import uleb
 from tests.support.lookup import vaddr_in
+from tests.support.needs import find
 from tests.support.relocations import MACHINES, VALUES, Machine, Reloc, crel, table_bytes
 
 TEXT = Section(".text", bytes(0x40), flags=ALLOC | EXEC, alignment=16)
@@ -109,7 +112,32 @@ UNNAMED = {"EM_X86_64": {32, 33}, "EM_AARCH64": {0, 1}, "EM_MIPS": {248}, "EM_PP
 """Types of which pyelftools has no names: sizes of symbols, R_AARCH64_P32_ABS32, R_MIPS_PC32, thread-local offsets."""
 
 
-@pytest.mark.parametrize("machine", sorted(TYPES.keys() - {"EM_RISCV"}))  # of which pyelftools has no names
+UNKNOWN = {"EM_68K": 4, "EM_AMDGPU": 224, "EM_AVR": 83, "EM_MSP430": 105, "EM_QDSP6": 164, "EM_RISCV": 243}
+UNKNOWN |= {"EM_SPARC": 2, "EM_SPARC32PLUS": 18, "EM_SPARCV9": 43}
+"""Machines of whose types pyelftools has no names, and their numbers."""
+
+
+def check_types(machine: str, names: dict[int, str]) -> None:
+    """Compare the types of a machine with the names that its processor supplement gives them."""
+    sums = {"ADD": Effect.ADD, "SUB": Effect.SUBTRACT, "DISTANCE": Effect.DISTANCE, "": Effect.VALUE}
+    checked = 0
+    for number, kind in TYPES[machine].items():
+        name = names.get(number, "")
+        if kind.effect is Effect.NONE:
+            assert re.search("NONE|TLS|DTP|RELAX|DIFF|^$", name), (number, name)
+        elif kind.effect in sums.values() and name not in ("", "TARGET1"):
+            bits = re.findall("8|16|32|64", name)
+            assert bits, name
+            assert (kind.size, name) == (int(bits[-1]) // 8, name)
+            operation = "DISTANCE" if re.search("PC|REL|DISP", name) else name.rstrip("0123456789")
+            assert kind.effect is sums.get(operation, Effect.VALUE), name
+            checked += 1
+    assert checked >= 2
+    assert all(TYPES[machine][number].effect is Effect.NONE for number, name in names.items() if name == "NONE")
+    assert TYPES[machine].keys() - names.keys() <= UNNAMED.get(machine, set())
+
+
+@pytest.mark.parametrize("machine", sorted(TYPES.keys() - UNKNOWN.keys()))
 def test_types_by_name(machine: str) -> None:
     """The names that the processor supplements give types tell sizes, and whether a distance is meant (rule R93)."""
     suffix = {"X86_64": "x64", "386": "i386", "S390": "S390X"}.get(machine[3:], machine[3:])
@@ -117,23 +145,29 @@ def test_types_by_name(machine: str) -> None:
     known = getattr(enums, f"ENUM_RELOC_TYPE_{suffix}", None)
     if known is None:
         pytest.skip(f"this pyelftools has no relocations of {machine}: pip install --upgrade pyelftools")
-    names = {number: prefix.sub("", name, 1) for name, number in known.items()}
-    sums = {"ADD": Effect.ADD, "SUB": Effect.SUBTRACT, "DISTANCE": Effect.DISTANCE, "": Effect.VALUE}
-    checked = 0
-    for number, kind in TYPES[machine].items():
-        name = names.get(number, "")
-        if kind.effect is Effect.NONE:
-            assert re.search("NONE|TLS|DTP|RELAX|^$", name), (number, name)
-        elif kind.effect in sums.values() and name not in ("", "TARGET1"):
-            bits = re.search("8|16|32|64", name)
-            assert bits, name
-            assert (kind.size, name) == (int(bits[0]) // 8, name)
-            operation = "DISTANCE" if re.search("PC|REL", name) else name.rstrip("0123456789")
-            assert kind.effect is sums.get(operation, Effect.VALUE), name
-            checked += 1
-    assert checked >= 2
-    assert all(TYPES[machine][number].effect is Effect.NONE for number, name in names.items() if name == "NONE")
-    assert TYPES[machine].keys() - names.keys() <= UNNAMED.get(machine, set())
+    check_types(machine, {number: prefix.sub("", name, 1) for name, number in known.items()})
+
+
+@pytest.mark.needs("llvm-readobj-19")
+@pytest.mark.parametrize("machine", sorted(UNKNOWN.keys() - {"EM_RISCV"}))
+def test_types_by_llvm(machine: str, tmp_path: Path) -> None:
+    """Types of which pyelftools has no names are what LLVM calls them (rule R93)."""
+    number, is_64 = UNKNOWN[machine], machine in ("EM_AMDGPU", "EM_SPARCV9")
+    relocs = [Reloc(kind, kind) for kind in TYPES[machine]]
+    made = Machine(number if machine != "EM_SPARC32PLUS" else UNKNOWN["EM_SPARC"], is_64)
+    raw = Section(
+        ".rela.debug_info",
+        table_bytes(relocs, made),
+        RELA,
+        link=".symtab",
+        info=".debug_info",
+        entry_size=12 + 12 * is_64,
+    )
+    sections = [TEXT, Section(".debug_info", bytes(0x100)), raw]
+    path = tmp_path / "test.o"
+    path.write_bytes(elf_file(sections, symbols=SYMBOLS[:1], is_64=is_64, machine=made.number, kind=ET_REL))
+    out = subprocess.run([find("llvm-readobj-19"), "-r", path], capture_output=True, text=True, check=True).stdout
+    check_types(machine, {int(at, 16): name for at, name in re.findall(r"0x(\w+) R_[A-Z0-9]+_(\S+)", out)})
 
 
 def test_negative_addends() -> None:
@@ -286,6 +320,17 @@ def test_sections_on_top_of_each_other() -> None:
     image = ElfImage.parse(memoryview(bytes(data)), "test.o")
     assert len(relocated(image)) <= len(data)
     assert image.problems[0].startswith("section .debug_info: left out")
+
+
+@pytest.mark.parametrize(("size", "is_short"), [(0x40, True), (0x5000, True), (0x9000, False)])
+@pytest.mark.parametrize("number", [83, 105])
+def test_bases_of_short_addresses(number: int, size: int, is_short: bool) -> None:
+    """AVR and MSP430 may have addresses of two bytes, in which all bases fit if the sections do (rule R94)."""
+    sections = [Section(name, bytes(size), flags=ALLOC | EXEC) for name in (".text", ".text.hot")]
+    image = ElfImage.parse(memoryview(elf_file(sections, kind=ET_REL, is_64=False, machine=number)), "test")
+    loaded = [(s.vaddr, s.vaddr + s.size) for s in image.sections if s.is_code]
+    assert size < loaded[0][0] < loaded[0][1] < loaded[1][0]
+    assert (loaded[1][1] < 1 << 16) == is_short
 
 
 def test_bases() -> None:

@@ -47,7 +47,7 @@ DEBIAN = {
     "libstdc++6-12-dbg": ["debug file of libstdc++"],
     "linux-perf": ["perf"],
     "lld-19": ["ld.lld-19"],
-    "llvm-19": ["llvm-addr2line-19", "llvm-dwarfdump-19", "llvm-gsymutil-19", "llvm-symbolizer-19"],
+    "llvm-19": ["llvm-addr2line-19", "llvm-dwarfdump-19", "llvm-gsymutil-19", "llvm-readobj-19", "llvm-symbolizer-19"],
     "man-db": ["man"],
     "mandoc": ["mandoc"],
     "mold": ["mold"],

@@ -57,6 +57,15 @@ MACHINES = {
     "mips64": Machine(MIPS, True, True),
     "mips64el": Machine(MIPS),
     "s390": Machine(S390, big=True),
+    "sparc": Machine(2, False, True),
+    "sparc64": Machine(43, big=True),
+    "m68k": Machine(4, False, True),
+    "bpf": Machine(247, rela=False),
+    "bpf big": Machine(247, big=True, rela=False),
+    "amdgpu": Machine(224),
+    "hexagon": Machine(164, False),
+    "avr": Machine(83, False),
+    "msp430": Machine(105, False),
 }
 
 
@@ -74,6 +83,15 @@ VALUES = {
     "mips64": {2: 4, 18: 8},
     "mips64el": {2: 4, 18: 8},
     "s390": {4: 4, 22: 8, 3: 2},
+    "sparc": {3: 4, 23: 4, 2: 2, 55: 2},
+    "sparc64": {3: 4, 23: 4, 32: 8, 54: 8},
+    "m68k": {1: 4, 2: 2, 3: 1},
+    "bpf": {2: 8, 3: 4, 4: 4},
+    "bpf big": {2: 8, 3: 4, 4: 4},
+    "amdgpu": {3: 8, 6: 4},
+    "hexagon": {6: 4, 7: 2, 8: 1},
+    "avr": {1: 4, 4: 2, 26: 1},
+    "msp430": {1: 4, 3: 2, 5: 2, 9: 1},
 }
 
 
