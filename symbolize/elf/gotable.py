@@ -9,20 +9,14 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from symbolize.elf.headers import SHF_ALLOC, SHF_EXECINSTR
-from symbolize.elf.image import Buffer, ElfImage, Section, Segment
+from symbolize.elf.go_header import GO_1_2, GO_1_16, GO_SECTIONS, is_header, number
+from symbolize.elf.headers import SHF_ALLOC
+from symbolize.elf.image import Buffer, ElfImage
 from symbolize.elf.memory_image import Loaded, bounded
 from symbolize.elf.symbols import read_symbols
 
-GO_SECTIONS = frozenset({".gopclntab", ".data.rel.ro.gopclntab"})
 MARKS = frozenset({".go.buildinfo", ".note.go.buildid", ".gosymtab", ".noptrdata", ".go.module"})
 """Sections that only Go programs have."""
-
-GO_1_2, GO_1_16, GO_1_18, GO_1_20 = 0xFFFFFFFB, 0xFFFFFFFA, 0xFFFFFFF0, 0xFFFFFFF1
-"""The first word of the table, by the release that introduced the layout."""
-
-CODE_UNITS = (1, 2, 4)
-"""Bytes of the smallest instruction, by machine."""
 
 MAX_CANDIDATES = 64
 """Candidates for a table, or for a pointer to it, that are examined."""
@@ -33,10 +27,6 @@ RECORD_SIZE = 56
 FIRST_SLICE = 39
 MAX_PARTS = 1 << 12
 """Words of the record that are read, the first that may be a pointer to the parts of the code, and how many parts."""
-
-
-MAX_CODE = 1 << 32
-"""The most bytes of code that a table alone is believed to describe."""
 
 
 Part = tuple[int, int, int]
@@ -59,14 +49,14 @@ def go_table(image: ElfImage) -> GoTable | None:
     loaded = Loaded(image)
     for vaddr, size in islice(table_spans(image), MAX_CANDIDATES):
         data = loaded.contents(vaddr, size)
-        if not is_header(image, data):
+        if not begins_table(image, data):
             continue
-        magic = number(image, data, 0, 4)
+        magic = number(data, 0, 4, image.big_endian)
         if magic in (GO_1_2, GO_1_16):
             return GoTable(data, vaddr)
-        record = module_record(image, loaded, vaddr, number(image, data, 8, loaded.word_size))
+        record = module_record(image, loaded, vaddr, number(data, 8, loaded.word_size, image.big_endian))
         known = text_symbol(image)
-        stated = number(image, data, 8 + 2 * loaded.word_size, loaded.word_size)
+        stated = number(data, 8 + 2 * loaded.word_size, loaded.word_size, image.big_endian)
         text = next((text for text in (known, record[TEXT] if record else None, stated) if is_code(image, text)), None)
         if text is None:
             image.note("the line table of Go is left out, the begin of the code is unknown")
@@ -74,34 +64,6 @@ def go_table(image: ElfImage) -> GoTable | None:
         base, parts = function_data(loaded, record, vaddr) if record else (0, ())
         return GoTable(data, vaddr, text, base, parts)
     return None
-
-
-def restore_code(image: ElfImage) -> None:
-    """Add the code that its line table describes to a file which has kept that and no section of code, as the debug
-    files that profilers upload: a section without bytes, in an executable segment."""
-    table = go_table(image)
-    begin, end = code_bounds(image, table) if table is not None else (0, 0)
-    if not 0 < begin < end <= begin + MAX_CODE:
-        return
-    flags = SHF_ALLOC | SHF_EXECINSTR
-    image.sections.append(Section("code of .gopclntab", "SHT_NOBITS", flags, begin, 0, end - begin, 0))
-    before = [segment for segment in image.segments if segment.executable and segment.vaddr <= begin]
-    if before:
-        cut = max(before, key=lambda segment: segment.vaddr)
-        whole = cut._replace(memory_size=max(cut.memory_size, end - cut.vaddr))
-        image.segments[image.segments.index(cut)] = whole
-    elif image.kind == "ET_EXEC":  # elsewhere nothing tells what file offset begins where
-        image.segments.append(Segment(0, begin, 0, end - begin, 1, True))
-
-
-def code_bounds(image: ElfImage, table: GoTable) -> tuple[int, int]:
-    """Where the first function of a table begins, and where the last one ends."""
-    word = 8 if image.is_64 else 4
-    count, magic = number(image, table.data, 8, word), number(image, table.data, 0, 4)
-    size = word if magic in (GO_1_2, GO_1_16) else 4
-    at = 8 + word if magic == GO_1_2 else number(image, table.data, 8 + word * (6 if magic == GO_1_16 else 7), word)
-    first, last = (number(image, table.data, at + 2 * size * i, size) for i in (0, count))
-    return table.text + first, table.text + last
 
 
 def table_spans(image: ElfImage) -> Iterator[tuple[int, int]]:
@@ -114,7 +76,7 @@ def table_spans(image: ElfImage) -> Iterator[tuple[int, int]]:
         section
         for section in loaded
         if section.name in GO_SECTIONS
-        or (not section.is_code and is_header(image, image.data[section.file_offset :][: section.size]))
+        or (not section.is_code and begins_table(image, image.data[section.file_offset :][: section.size]))
     ]
     yield from ((section.vaddr, section.size) for section in tables)
     if tables or (image.sections and not is_marked(image)):
@@ -145,23 +107,13 @@ def candidates(image: ElfImage, data: memoryview) -> Iterator[int]:
         pattern, back = rb"\xff\xff\xff" + rest, 1
     for match in re.finditer(pattern, data):
         start = match.start() - back
-        if start >= 0 and is_header(image, data[start:]):
+        if start >= 0 and begins_table(image, data[start:]):
             yield start
 
 
-def is_header(image: ElfImage, data: Buffer) -> bool:
+def begins_table(image: ElfImage, data: Buffer) -> bool:
     """Whether a table with functions may begin here."""
-    word = 8 if image.is_64 else 4
-    if len(data) < 8 + 8 * word or number(image, data, 0, 4) not in (GO_1_2, GO_1_16, GO_1_18, GO_1_20):
-        return False
-    if data[4] or data[5] or data[6] not in CODE_UNITS or data[7] != word:
-        return False
-    return 0 < number(image, data, 8, word) <= len(data) // 8
-
-
-def number(image: ElfImage, data: Buffer, offset: int, size: int) -> int:
-    """An unsigned integer in the byte order of the file."""
-    return int.from_bytes(data[offset : offset + size], "big" if image.big_endian else "little")
+    return is_header(data, image.is_64, image.big_endian)
 
 
 def module_record(image: ElfImage, loaded: Loaded, table: int, functions: int) -> list[int] | None:
@@ -202,9 +154,7 @@ def text_symbol(image: ElfImage) -> int | None:
 
 
 def is_code(image: ElfImage, vaddr: int | None) -> bool:
-    """Whether `vaddr` is in code, or may be, if the file has no section of code."""
-    if image.sections and not any(section.is_code for section in image.sections):
-        return bool(vaddr)
+    """Whether `vaddr` is in code."""
     begins, ends = image.code_ranges
     return vaddr is not None and any(
         begin <= vaddr < end for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)

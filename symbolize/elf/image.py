@@ -13,6 +13,7 @@ from symbolize.core.compression import CompressionError
 from symbolize.core.errors import InputError
 from symbolize.core.mapped import MappedFile, let_go
 from symbolize.elf.compressed import inflate_section, inflate_zdebug
+from symbolize.elf.go_header import GO_SECTIONS, code_bounds
 from symbolize.elf.headers import (
     ET_REL,
     PF_X,
@@ -189,8 +190,6 @@ class ElfImage(Closeable):
             frame_header,
         )
         if sections and file_type != ET_REL and not any(section.is_code for section in sections):
-            from symbolize.elf.gotable import restore_code  # which knows this module
-
             restore_code(image)
         if build_id is None:
             for found in image.sections:
@@ -364,6 +363,26 @@ class ElfImage(Closeable):
                 ends.append(end)
         top = (1 << 64) - 1
         return np.array(begins, np.uint64), np.array([min(end, top) for end in ends], np.uint64)
+
+
+def restore_code(image: ElfImage) -> None:
+    """Add the code that the line table of Go describes to a file which has kept that and no section of code, as the
+    debug files that profilers upload: a section without bytes, in an executable segment (R121, Go line table)."""
+    table = next((section for section in image.sections if section.name in GO_SECTIONS), None)
+    data = image.raw(table) if table is not None else None
+    bounds = code_bounds(data, image.is_64, image.big_endian) if data is not None else None
+    if bounds is None:
+        return
+    begin, end = bounds
+    flags = SHF_ALLOC | SHF_EXECINSTR
+    image.sections.append(Section("code of .gopclntab", "SHT_NOBITS", flags, begin, 0, end - begin, 0))
+    before = [segment for segment in image.segments if segment.executable and segment.vaddr <= begin]
+    if before:
+        cut = max(before, key=lambda segment: segment.vaddr)
+        whole = cut._replace(memory_size=max(cut.memory_size, end - cut.vaddr))
+        image.segments[image.segments.index(cut)] = whole
+    elif image.kind == "ET_EXEC":  # elsewhere nothing tells what file offset begins where
+        image.segments.append(Segment(0, begin, 0, end - begin, 1, True))
 
 
 def read_sections(headers: Headers, data: memoryview) -> list[Section]:

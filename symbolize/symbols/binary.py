@@ -12,7 +12,8 @@ import numpy as np
 from symbolize.core.arrays import UInt64, distinct_inverse, layer_at
 from symbolize.core.errors import ReadFailure
 from symbolize.elf import ElfImage, jumps_through_tables
-from symbolize.elf.gotable import GO_SECTIONS, go_table
+from symbolize.elf.go_header import GO_SECTIONS
+from symbolize.elf.gotable import go_table
 from symbolize.symbols.builds import agreeing, aligned, misfit, source_names
 from symbolize.symbols.cache import TableCache, content_of, facts_of, table_name
 from symbolize.symbols.functions import Calls
