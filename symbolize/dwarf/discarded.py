@@ -31,7 +31,7 @@ def are_discarded(
     """
     begin, end = ranges
     misplaced = claims.outside.hold(begin, unit)
-    result = misplaced | (begin == 0) | claims.uncertain[unit]
+    result: Bool = misplaced | (begin == 0) | claims.uncertain[unit]
     rows = np.flatnonzero(result)
     if not len(rows):
         return result

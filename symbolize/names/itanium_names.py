@@ -192,11 +192,14 @@ class NameParser(TypeParser):
         return self.expect(ord("_"))
 
     def resolve_forwards(self) -> cython.int:
-        """Give the parameters in the type of a conversion operator the arguments that followed it."""
+        """Give the parameters in the type of a conversion operator, or in a constraint, the arguments that followed
+        it; those of a constraint need not be of the innermost template."""
         node = self.forwards
         while node and not self.bad:
             self.nodes[node + 2] = self.lookup(self.params, self.nodes[node + 1])
-            if not self.nodes[node + 2]:
+            if not self.nodes[node + 2] and self.nodes[node] >> EXTRA:
+                self.nodes[node + 2] = self.lookup(self.outer, self.nodes[node + 1])
+            elif not self.nodes[node + 2]:
                 return self.fail()
             node = self.nodes[node + 3]
         self.forwards = 0

@@ -334,6 +334,8 @@ class Printer(ExpressionParser):
         found = self.strip(node)
         if found != node:
             return self.left(found)
+        if kind == FORWARD and self.nodes[node] >> EXTRA:
+            return self.fail()
         if kind in (PACK, FORWARD):
             return 0
         found = self.item(self.heads, self.nodes[node + 1]) if self.closures else 0

@@ -95,8 +95,8 @@ class TypeParser(Tree):
     def parameter(self) -> cython.int:
         """`T_`, `T0_` and so on: a template parameter.
 
-        In constraints and declarations of parameters those of templates around the innermost one are `T_`, its own
-        `TL0__` and so on.
+        In constraints, also those of parameters, those of templates around the innermost one are `T_`, its own `TL0__`
+        and so on.
         """
         node = 0
         kind = PARAMETER | PACKED | SHAPED
@@ -110,6 +110,10 @@ class TypeParser(Tree):
             return 0
         if self.forwarding and not level:
             self.forwards = node = self.node(FORWARD | PACKED | SHAPED, index, 0, self.forwards)
+            return node
+        if self.leveled and not level and not self.generic:
+            # The constraint of a parameter is not printed. What refers back to it may be of the innermost template.
+            self.forwards = node = self.node(FORWARD | 1 << EXTRA | PACKED | SHAPED, index, 0, self.forwards)
             return node
         if self.leveled and not level and self.outer:
             node = self.lookup(self.outer, index)
@@ -192,7 +196,11 @@ class TypeParser(Tree):
         elif byte == ord("k"):
             node = self.join(TYPE_PARAMETER, self.a_name(False), 0, 0)
         elif byte == ord("n"):
+            # Templates around the innermost one have been instantiated in the types of values, but not in constraints.
+            leveled = self.leveled
+            self.leveled = False
             node = self.join(VALUE_PARAMETER, self.a_type(), 0, 0)
+            self.leveled = leveled
         elif byte == ord("p"):
             if not self.at_declaration():
                 return self.fail()

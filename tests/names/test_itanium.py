@@ -160,12 +160,50 @@ BETTER = [
         b"std::__invoke_result<void (std::thread::*)(), std::thread*>::type std::__invoke<void (std::thread::*)(), "
         b"std::thread*>(void (std::thread::*&&)(), std::thread*&&)",
     ),
+    # In the constraint of a parameter `T_` is of the class, but what refers back to it is of the function.
+    (b"_ZN1AIiE1kITk1DIT_EcEEvS3_", b"void A<int>::k<char>(char)"),
+    (b"_ZN1AIiE1wIcTk1EITL0__XstT_EElEEvS4_T0_", b"void A<int>::w<char, long>(char, long)"),
     (
         INSIDE_OUT,
         b"std::function<int (int (*)(double), int (&) [3])>::function<main::{lambda(int (*)(double), int (&) [3])#11}, "
         b"void>(main::{lambda(int (*)(double), int (&) [3])#11}&&)",
     ),
 ]
+
+
+# In the type of a value `T_` is a parameter of the innermost template, as in a signature: clang 19 and 22.
+OF_VALUES = [
+    (b"_ZN1AIiE1tIlTnDTplcvT__Ecvi_EELl3EEEvS2_", b"void A<int>::t<long, 3l>(long)"),
+    (b"_ZN1AIiE1tIlcTnDTplcvT0__EcvT__EELl3EEEvS2_S3_", b"void A<int>::t<long, char, 3l>(char, long)"),
+    (
+        b"_ZNSt5tupleIJiEEC2IJiELb1ETnNSt9enable_ifIXclsr4_TCCIXT0_EEE29__is_implicitly_constructibleIDpT_EEEbE4typeELb1"
+        b"EEEDpOS3_",
+        b"std::tuple<int>::tuple<int, true, true>(int&&)",
+    ),
+    (
+        b"_ZNSt5tupleIJldEEC2IifTnNSt9enable_ifIXclsr4_TCCILb1EEE29__is_implicitly_constructibleIT_T0_EEEbE4typeELb1EEEOSt"
+        b"4pairIS3_S4_E",
+        b"std::tuple<long, double>::tuple<int, float, true>(std::pair<int, float>&&)",
+    ),
+    (
+        b"_ZNSt3__116allocator_traitsINS_9allocatorIcEEE9constructB9nie220108IcJRKcETnNS_9enable_ifIXnt17__has_construct_v"
+        b"IS2_PT_DpT0_EEiE4typeELi0EEEvRS2_S9_DpOSA_",
+        b"void std::__1::allocator_traits<std::__1::allocator<char> >::construct[abi:nie220108]<char, char const&, 0>("
+        b"std::__1::allocator<char>&, char*, char const&)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), OF_VALUES, ids=range(len(OF_VALUES)))
+def test_types_of_values_of_constrained_templates(name: bytes, text: bytes) -> None:
+    """Templates with declared values, as of constrained constructors, are read with the right parameters."""
+    assert read(name, FULL) == text
+
+
+def test_constraints_of_no_known_parameter() -> None:
+    """What refers back to a parameter of a constraint that no template has is no name."""
+    assert read(b"_ZN1AIiE1kITk1DIT5_EcEEvT_", FULL) == b"void A<int>::k<char>(char)"
+    assert read(b"_ZN1AIiE1kITk1DIT5_EcEEvS3_", FULL) is None
 
 
 @pytest.mark.parametrize(("name", "text"), BETTER, ids=range(len(BETTER)))
