@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import capstone
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,6 +46,9 @@ HOT = 4000
 OWN_SHARE = 0.2
 """The share of a profile's locations that no other profile has."""
 PERIOD = 10_000_000
+MAX_DECODED = 1 << 12
+"""Bytes of a function from which leaves are drawn."""
+DECODER = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
 START_OF_TIME = 1_790_000_000
 KERNEL = "[kernel.kallsyms]_text"
 KERNEL_SHARE = 0.15
@@ -98,6 +102,9 @@ class Code:
     has_symbols: bool
     calls: UInt64
     """The last bytes of its direct calls."""
+    text: bytes
+    text_vaddr: int
+    """The code of the segment, and where it begins."""
 
     @property
     def is_kernel(self) -> bool:
@@ -105,9 +112,18 @@ class Code:
         return self.path == KERNEL
 
     def leaves(self, choose: np.random.Generator, count: int) -> UInt64:
-        """Random vaddrs inside random functions, behind their first byte."""
+        """Random instructions of random functions, behind the first one: what no sampled address is refutes a build."""
         rows = choose.integers(len(self.starts), size=count)
-        return self.starts[rows] + 1 + (choose.random(count) * (self.sizes[rows] - 1)).astype(np.uint64)
+        found = [self.instructions(row) for row in rows.tolist()]
+        shares = zip(found, choose.random(count).tolist(), strict=True)
+        return np.array([begins[int(share * len(begins))] for begins, share in shares], np.uint64)
+
+    def instructions(self, row: int) -> list[int]:
+        """The vaddrs of the instructions of a function behind the first one, if it has others."""
+        start, size = int(self.starts[row]), min(int(self.sizes[row]), MAX_DECODED)
+        at = start - self.text_vaddr
+        begins = [vaddr for vaddr, *_ in DECODER.disasm_lite(self.text[at : at + size], start)]
+        return begins[1:] or [start]
 
     def callers(self, choose: np.random.Generator, count: int) -> UInt64:
         """Random vaddrs inside calls, or anywhere in functions where no call is known."""
@@ -119,7 +135,8 @@ class Code:
 class Service(NamedTuple):
     """A program with its libraries. Stack `i` is the frames `frames[offsets[i]:offsets[i + 1]]`, leaf first.
 
-    A frame is an index of `code` (a row of `codes`) and `vaddr`. `kernel` is the row of the kernel, or -1.
+    A frame is an index of `code` (a row of `codes`) and of `vaddr`, whose two rows are addresses as a caller and as a
+    leaf. `kernel` is the row of the kernel, or -1.
     """
 
     name: str
@@ -170,6 +187,7 @@ def read_code(binary: Path, debug: Path) -> Code | None:
             segment = next(each for each in segments if 0 <= text.vaddr - each.vaddr < each.memory_size)
             is_static = not image.find(".interp") and ".so" not in binary.name
             calls = direct_calls(image, segment)
+            code = bytes(image.data[segment.file_offset : segment.file_offset + segment.file_size])
             build_id, lowest = image.build_id or "", min(each.vaddr for each in image.segments)
     except (ElfError, StopIteration):
         return None
@@ -192,6 +210,8 @@ def read_code(binary: Path, debug: Path) -> Code | None:
         is_static,
         has_symbols,
         calls[(before >= 0) & (calls < (starts + sizes)[before])],
+        code,
+        segment.vaddr,
     )
 
 
@@ -267,13 +287,12 @@ def make_service(
         code.append(here)
         paths.append([node, *paths[parents[node]]])
     hot = (choose.random(STACKS) ** 3 * HOT).astype(np.int64)
-    row_of, calls = np.array(code, np.int32), np.zeros(STACKS, np.bool_)
-    calls[parents[1:]] = True
-    vaddr = np.zeros(STACKS, np.uint64)
+    row_of = np.array(code, np.int32)
+    vaddr = np.zeros((2, STACKS), np.uint64)
     for row, each in enumerate(codes):
         same = np.random.default_rng(len(each.starts))  # the same hot places for all services
-        for here, places in ((calls, each.callers(same, HOT)), (~calls, each.leaves(same, HOT))):
-            vaddr[here & (row_of == row)] = places[hot[here & (row_of == row)]]
+        for kind, places in enumerate((each.callers(same, HOT), each.leaves(same, HOT))):
+            vaddr[kind, row_of == row] = places[hot[row_of == row]]
     offsets = np.cumsum([0, *map(len, paths)])
     frames = np.array([frame for path in paths for frame in path])
     log_weights = -np.log(1.0 + choose.permutation(STACKS))
@@ -304,17 +323,19 @@ def draw(service: Service, choose: np.random.Generator, time: int) -> Drawn:
     lengths = np.diff(service.offsets)[stacks]
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     entries = np.arange(offsets[-1]) + np.repeat(service.offsets[stacks] - offsets[:-1], lengths)
-    nodes, locations = np.unique(service.frames[entries], return_inverse=True)
-    code, vaddr = service.code[nodes], service.vaddr[nodes]
-    places = choose.choice(len(entries), int(len(nodes) * OWN_SHARE / (1 - OWN_SHARE)), replace=False)
+    in_kernel = service.code[service.frames[entries]] == service.kernel
     is_leaf = np.zeros(len(entries), np.bool_)
+    is_leaf[1:] = in_kernel[:-1] & ~in_kernel[1:]  # where the kernel was entered
     is_leaf[offsets[:-1]] = True
+    keys, locations = np.unique(2 * service.frames[entries] + is_leaf, return_inverse=True)
+    code, vaddr = service.code[keys // 2], service.vaddr[keys % 2, keys // 2]
+    places = choose.choice(len(entries), int(len(keys) * OWN_SHARE / (1 - OWN_SHARE)), replace=False)
     own = code[locations[places]]
     fresh = np.zeros(len(places), np.uint64)
     for row, each in enumerate(service.codes):
         for here, some in ((is_leaf[places], each.leaves), (~is_leaf[places], each.callers)):
             fresh[here & (own == row)] = some(choose, int((here & (own == row)).sum()))
-    locations[places] = len(nodes) + np.arange(len(places))
+    locations[places] = len(keys) + np.arange(len(places))
     used, locations = np.unique(locations, return_inverse=True)
     return Drawn(
         np.concatenate((code, own))[used],

@@ -229,7 +229,16 @@ class Symbolizer(Closeable):
             resolutions = self._resolver.resolve_all(unwound, is_exact)
             if not code.settle(reached, resolutions):
                 break
-        for name in ("strings", "samples", "locations", "warnings", "unknown", "stack_dumps", "sample_times"):
+        for name in (
+            "strings",
+            "samples",
+            "locations",
+            "warnings",
+            "unknown",
+            "stack_dumps",
+            "sample_times",
+            "stack_source",
+        ):
             setattr(profile, name, getattr(unwound, name))
         return resolutions
 

@@ -91,7 +91,8 @@ def selected(profile: Profile, filters: Filters) -> Profile:
     samples, unknown = samples.taken(kept, places), dict(profile.unknown)
     if raw := unknown.get("sample"):
         unknown["sample"] = raw.taken(np.flatnonzero(kept))
-    profile = replace(profile, locations=locations, samples=samples, unknown=unknown)
+    leaves = profile.leaf_kinds if places.all() else np.zeros(0, np.uint8)  # callers may be leaves then
+    profile = replace(profile, locations=locations, samples=samples, unknown=unknown, leaf_kinds=leaves)
     if filters.tagshow or filters.taghide:
         from symbolize.analysis.label_filters import labels_shown
 

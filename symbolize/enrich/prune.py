@@ -93,11 +93,12 @@ def with_lines(profile: Profile, begin: Int64, end: Int64) -> Profile:
 
 
 def with_stacks(profile: Profile, begin: Int64) -> Profile:
-    """A profile whose stacks begin at `begin` in the column of their locations."""
+    """A profile whose stacks begin at `begin` in the column of their locations; their leaves are callers then."""
     samples = profile.samples
     counts = samples.location_offsets[1:] - begin
     stacks = samples.locations[ranges(begin, counts)]
-    return replace(profile, samples=replace(samples, locations=stacks, location_offsets=offsets_of(counts)))
+    samples = replace(samples, locations=stacks, location_offsets=offsets_of(counts))
+    return replace(profile, samples=samples, leaf_kinds=np.zeros(0, np.uint8))
 
 
 def functions_matching(profile: Profile, matches: Matches) -> Bool:

@@ -14,7 +14,8 @@ from symbolize.core.errors import InputError
 from symbolize.load import gperftools_records, memory_map
 from symbolize.load.legacy.frames import PROFILER
 from symbolize.load.legacy.samples import fill_samples
-from symbolize.profile.model import Profile, ValueType
+from symbolize.profile.facts import set_leaves
+from symbolize.profile.model import LeafKind, Profile, StackSource, ValueType
 
 LAYOUTS = "<I", ">I", "<Q", ">Q"
 """The words a profile may be made of, in the order in which pprof tries them."""
@@ -121,6 +122,7 @@ def load(data: memoryview, source: str, keep_trampolines: bool = False, *, is_ra
     profile.drop_frames = profile.strings.add(PROFILER)
     counts = records.counts.astype(np.int64)
     values = np.column_stack([counts, counts * header.period])
+    set_leaves(profile, LeafKind.UNKNOWN if is_final else LeafKind.EXACT, StackSource.RECORDER)
     fill_samples(profile, records.offsets, records.frames, records.addresses, values)
     if header.is_java:
         from symbolize.load.legacy.java import name_ids

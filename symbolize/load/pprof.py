@@ -14,6 +14,7 @@ from symbolize.core.interning import Table, random_mixer
 from symbolize.core.protobuf import NUMBER
 from symbolize.load import pprof_columns as columns
 from symbolize.load import pprof_scan
+from symbolize.profile.facts import take_comments
 from symbolize.profile.model import (
     Functions,
     Labels,
@@ -102,6 +103,7 @@ def load(data: bytes | memoryview, source: str) -> Profile:
     )
     if scan.top_bytes:
         profile.unknown["profile"] = RawFields(np.zeros(1, np.int32), np.array([0, scan.top_bytes]), top)
+    take_comments(profile)
     _warn(profile, scan)
     return profile
 

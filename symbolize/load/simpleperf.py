@@ -42,6 +42,7 @@ from symbolize.profile.model import (
     Mappings,
     Profile,
     Samples,
+    StackSource,
     ValueType,
 )
 from symbolize.proto import report_sample_tags as tags
@@ -145,6 +146,7 @@ def build(report: Report, mode: OffCpuMode | None, show_art_frames: bool) -> Pro
     stacks = np.empty(len(leaves), np.int32)
     scanning.renumber(scan, locations.data, hidden.data, stacks.data)
     _fill_samples(report, profile, rows._replace(stack=stacks[rows.stack]), events)
+    profile.stack_source = StackSource.RECORDER
     if scan.last_time > scan.first_time:
         profile.duration_nanos = min(scan.last_time - scan.first_time, INT64_MAX)
     profile.comments = [profile.strings.add(comment.encode(errors="surrogateescape")) for comment in comments]

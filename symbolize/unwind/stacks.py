@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from symbolize.core.arrays import Bool, Int32, Int64, first_of_runs, marked, offsets_of, ranges
 from symbolize.core.errors import printable
 from symbolize.core.mapped_names import base_name
-from symbolize.profile import Labels, Locations, Profile, Samples, StackDumps, combine
+from symbolize.profile import Labels, Locations, Profile, Samples, StackDumps, StackSource, combine
 from symbolize.unwind.ends import TEXTS, End
 from symbolize.unwind.unwinder import CodeFinder, Unwinder, Unwound, is_sound
 
@@ -36,7 +36,8 @@ def unwind(profile: Profile, find: CodeFinder) -> Callers:
     """A profile with the callers that are found in its stack dumps, which it has no more.
 
     `find` gives the binary of a mapping. Warnings say how many stacks end early, and why; samples whose stacks are cut
-    at the end of the copy have a label (R311, cut stacks). The given profile is not changed. Raises ReadFailure if the
+    at the end of the copy have a label (R311, cut stacks). Callers that came along are of whoever found them; else all
+    are own ones. The given profile is not changed. Raises ReadFailure if the
     file with the stack dumps has changed.
     """
     dumps = profile.stack_dumps
@@ -60,7 +61,8 @@ def unwind(profile: Profile, find: CodeFinder) -> Callers:
     label.key[0], label.text[0] = profile.strings.add_all([LABEL, CUT])
     samples = _with_label(samples, cut, label)
     warnings = [*before, *_warnings(profile, dumps, found)]
-    profile = replace(profile, locations=locations, samples=samples, warnings=warnings)
+    source = profile.stack_source or StackSource.OWN_UNWINDING
+    profile = replace(profile, locations=locations, samples=samples, warnings=warnings, stack_source=source)
     return Callers(combine(profile), unwinder.reached, marked(rows[found.is_exact], len(locations)))
 
 

@@ -15,6 +15,7 @@ from symbolize.core.interning import Lists, random_mixer
 from symbolize.core.message_fields import Messages, Number, Numbers, Raw
 from symbolize.core.protobuf import field, varint
 from symbolize.profile.compact import compact
+from symbolize.profile.facts import with_comment
 from symbolize.profile.model import Profile, ValueType
 from symbolize.profile.strings import Strings
 from symbolize.proto import otlp_profiles_tags as tags
@@ -57,7 +58,7 @@ def pieces(profile: Profile) -> Iterator[bytes]:
     Budget(profile.source or "profile", size, *REPEATED).spend(
         len(profile.sample_types) * (len(samples) + len(samples.labels))
     )
-    writer = Writer(compact(profile))
+    writer = Writer(with_comment(compact(profile)))
     profiles = [field(tags.SCOPE_PROFILES_SCOPE, writer.scope())]
     for column in range(len(profile.sample_types)):
         profiles += framed(tags.SCOPE_PROFILES_PROFILES, writer.profile(column))

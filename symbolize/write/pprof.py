@@ -12,6 +12,7 @@ from symbolize.core.arrays import Int32, Int64, UInt8, offsets_of
 from symbolize.core.compression import gzipped
 from symbolize.core.protobuf import MAX_VARINT, field, varint
 from symbolize.core.string_array import StringArray
+from symbolize.profile.facts import with_comment
 from symbolize.profile.model import Profile, RawFields, ValueType
 from symbolize.profile.sample_types import with_types
 from symbolize.proto import profile_tags as tags
@@ -48,7 +49,8 @@ def encode(profile: Profile) -> bytes:
     """The profile as protobuf bytes, not compressed; equal profiles give equal bytes.
 
     Ids are numbered from 1 in table order. Of the strings those in use are written, in the order of first use. Bytes
-    that are not UTF-8 come out as `\\xNN`, because proto3 demands UTF-8 and viewers refuse anything else.
+    that are not UTF-8 come out as `\\xNN`, because proto3 demands UTF-8 and viewers refuse anything else. What is known
+    of the evidence in the profile is its last comment (R426, facts in a comment).
     """
     buffer = io.BytesIO()
     for piece in _pieces(profile):
@@ -66,7 +68,7 @@ def write(profile: Profile, destination: str | os.PathLike[str] | BinaryIO) -> N
 
 def _pieces(profile: Profile) -> Iterator[Any]:
     """The fields of the profile in ascending order."""
-    profile = _default_last(profile)
+    profile = with_comment(_default_last(profile))
     numbering = _number_strings(profile)
     numbers = numbering.numbers.tolist()
     for each in profile.sample_types:

@@ -8,6 +8,7 @@ import pytest
 
 from symbolize import Symbolizer
 from symbolize.elf import ElfImage
+from symbolize.profile import StackSource
 from symbolize.unwind import End, MappedCode, unwind
 from symbolize.unwind import constants as c
 from symbolize.unwind.call_frames import CallFrames, Expressions
@@ -192,6 +193,16 @@ def test_interrupted_code_is_exact() -> None:
     found = unwind(profile_of("x86-64", [Dump(registers(), stack)], [FILE]), lambda mapping: code)
     addresses = found.profile.locations.address[found.is_exact]
     assert sorted(addresses.tolist()) == [BASE + LEAF, returns(CALLER) - 1]
+
+
+@pytest.mark.parametrize("source", StackSource)
+def test_who_found_the_callers(source: StackSource) -> None:
+    """Callers are our own, unless some came with the profile, which say how these were found."""
+    profile = profile_of("x86-64", [Dump(registers(), words(0))], [FILE])
+    profile.stack_source = source
+    with Symbolizer([]) as symbolizer:
+        symbolizer.match(profile)
+    assert profile.stack_source == (source or StackSource.OWN_UNWINDING)
 
 
 LESS = bytes([c.DW_OP_lit0 + 1, c.DW_OP_neg, c.DW_OP_lit0, c.DW_OP_lt])

@@ -20,7 +20,8 @@ from symbolize.load.legacy.text import (
     read_rows,
     scaled,
 )
-from symbolize.profile.model import Profile
+from symbolize.profile.facts import set_leaves
+from symbolize.profile.model import LeafKind, Profile, StackSource
 
 TITLE: Final = re.compile(rb"--- *(?:contention|mutex|Stacks:)")
 SHAPE: Final = b"nn@a"
@@ -57,6 +58,7 @@ def load(text: Text) -> Profile:
     rows, values = only_fitting(text, rows, [counts, delays], fits)
     profile = Profile(warnings=text.warnings)
     fill(profile, TYPES, np.column_stack(values), rows.offsets, inside_calls(rows.addresses))
+    set_leaves(profile, LeafKind.CALL_SITE, StackSource.RECORDER)
     profile.period_type, profile.period = value_type(profile, b"contentions", b"count"), period
     profile.duration_nanos = nanoseconds(duration or 0)
     profile.drop_frames = profile.strings.add(LOCKS)

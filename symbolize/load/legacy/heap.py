@@ -11,7 +11,8 @@ from symbolize.load.legacy.go import names_in_comments
 from symbolize.load.legacy.samples import fill, name_locations, number_label, value_type
 from symbolize.load.legacy.text import Rows, Text, attach_map, inside_calls, only_fitting, read_rows
 from symbolize.load.legacy.unsampling import quotient, unsampled
-from symbolize.profile.model import Profile
+from symbolize.profile.facts import set_leaves
+from symbolize.profile.model import LeafKind, Profile, StackSource
 
 HEADER: Final = re.compile(
     rb"heap profile: *(-?\d+): *(-?\d+) *\[ *(-?\d+): *(-?\d+) *\](?: *@ *([^/\s]*)(?:/(\d+))?)?"
@@ -120,6 +121,7 @@ def _fill(profile: Profile, text: Text, rows: Rows, sampling: Sampling) -> int:
     *values, block_size = kept
     types = ALLOCATED_TOO if sampling.has_allocated else INUSE
     fill(profile, types, np.column_stack(values), rows.offsets, inside_calls(rows.addresses))
+    set_leaves(profile, LeafKind.CALL_SITE, StackSource.RECORDER)
     number_label(profile, b"bytes", block_size)
     profile.period_type, profile.period = value_type(profile, b"space", b"bytes"), sampling.period
     profile.drop_frames = profile.strings.add(ALLOCATORS)

@@ -10,7 +10,8 @@ from symbolize.load.legacy.named_stacks import BOTH, COUNTS, NamedStacks, lines_
 from symbolize.load.legacy.samples import Frame, Label
 from symbolize.load.stand_ins import KERNEL_FILE, MappingKey, place_of
 from symbolize.names.stand_ins import StandIn, stand_in
-from symbolize.profile.model import AddressKind, IdOrigin, Profile
+from symbolize.profile.facts import set_leaves
+from symbolize.profile.model import AddressKind, IdOrigin, LeafKind, Profile, StackSource
 
 HEADER: Final = re.compile(
     rb"(?P<comm>\S.{0,255}?)\s{1,64}+(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})\s{1,64}+(?:\[\d+\]\s{1,64}+)?"
@@ -302,4 +303,7 @@ class Reader:
         for event in self.events:
             types.append((event + b"_sample", b"count"))
             types.append((event + b"_event", b"nanoseconds" if CLOCK.match(event) else b"count"))
-        return self.stacks.build(types, BOTH) if self.has_period else self.stacks.build(types[::2], COUNTS)
+        kept = (types, BOTH) if self.has_period else (types[::2], COUNTS)
+        profile = self.stacks.build(*kept)
+        set_leaves(profile, LeafKind.EXACT, StackSource.FRAME_POINTERS)
+        return profile

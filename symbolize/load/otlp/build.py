@@ -11,7 +11,8 @@ from symbolize.load.otlp.dictionary import Value, shown, texts_of, value_text
 from symbolize.load.otlp.frames import frames_of
 from symbolize.load.otlp.labels import LABEL_COST, StringNumbers, label_of, sample_labels
 from symbolize.load.otlp.messages import Message
-from symbolize.profile.model import Labels, Profile, Samples, ValueType
+from symbolize.profile.facts import recorded_ids, take_comments
+from symbolize.profile.model import Labels, Profile, Samples, StackSource, ValueType
 from symbolize.proto import otlp_profiles_tags as tags
 
 COMMENT: Final = b"pprof.profile.comment"
@@ -86,6 +87,7 @@ def build(group: Group, has_events: bool, resource_labels: Sequence[str] = ()) -
     used, location_offsets, locations = locations_of(message, stacks[good].astype(np.int64))
     frames = frames_of(dictionary, strings, used, group.is_only)
     profile.locations, profile.mappings, profile.functions, profile.address_kinds = frames
+    profile.id_origins, profile.stack_source = recorded_ids(profile.mappings), StackSource.RECORDER
     profile.locations.source_row = used + message.first_location
     label_offsets, labels = _labels(message, strings, rows)
     if is_event.any():
@@ -245,8 +247,7 @@ def _add_header(profile: Profile, group: Group) -> None:
     profile.duration_nanos = int(numbers.signed(tags.PROFILE_DURATION_NANO)[first])
     default = group.scope.get(shown(DEFAULT_TYPE))
     profile.default_sample_type = add(default) if isinstance(default, bytes) else 0
-    offsets, items = numbers.list(tags.PROFILE_ATTRIBUTE_INDICES)
-    attributes = message.dictionary.attributes_of(items[offsets[first] : offsets[first + 1]])
+    attributes = attributes_of(group)
     for key, field in TEXTS.items():
         if isinstance(value := attributes.get(key), bytes):
             del attributes[key]
@@ -255,8 +256,30 @@ def _add_header(profile: Profile, group: Group) -> None:
     for text in _comments(group, attributes):
         message.made.repeated.spend(COMMENT_COST + len(text))
         profile.comments.append(add(text))
+    take_comments(profile)
     if len(numbers.spans(tags.PROFILE_ORIGINAL_PAYLOAD).of_row(first)):
         profile.warnings.append("the original payload that came along was left out")
+
+
+def attributes_of(group: Group) -> dict[bytes, Value]:
+    """The attributes of a profile."""
+    message, first = group.message, group.profiles[0]
+    offsets, items = message.profiles.list(tags.PROFILE_ATTRIBUTE_INDICES)
+    return message.dictionary.attributes_of(items[offsets[first] : offsets[first + 1]])
+
+
+def comments_of(group: Group) -> Iterator[bytes]:
+    """The comments of pprof that a profile came with."""
+    for key, value in attributes_of(group).items():
+        if is_comment(key):
+            for text in texts_of(value):
+                group.message.made.repeated.spend(COMMENT_COST + len(text))
+                yield text
+
+
+def is_comment(key: bytes) -> bool:
+    """Whether an attribute is a comment of pprof, or several."""
+    return key == COMMENT or key.startswith(COMMENT + b".")
 
 
 def _comments(group: Group, attributes: dict[bytes, Value]) -> Iterator[bytes]:
@@ -264,7 +287,7 @@ def _comments(group: Group, attributes: dict[bytes, Value]) -> Iterator[bytes]:
     message, first = group.message, group.profiles[0]
     rest: dict[str, Value] = {}
     for key, value in attributes.items():
-        if key == COMMENT or key.startswith(COMMENT + b"."):
+        if is_comment(key):
             yield from texts_of(value)
         else:
             rest[shown(key)] = value

@@ -6,13 +6,14 @@ import numpy as np
 
 from symbolize.core.arrays import NONE, Bool, Int64, offsets_of, ranges
 from symbolize.load.model import LoadedProfile
-from symbolize.load.otlp.build import CPU_NANOSECONDS, Group, is_counted, locations_of
+from symbolize.load.otlp.build import CPU_NANOSECONDS, Group, comments_of, is_counted, locations_of
 from symbolize.load.otlp.frames import frames_of, process_frames
 from symbolize.load.otlp.labels import StringNumbers
 from symbolize.load.otlp.messages import Message
 from symbolize.load.products import check_products
 from symbolize.load.stand_ins import settle_stand_ins
-from symbolize.profile.model import Labels, Profile, Samples, ValueType
+from symbolize.profile.facts import recorded_ids, take_comments
+from symbolize.profile.model import Labels, Profile, Samples, StackSource, ValueType
 from symbolize.proto import otlp_profiles_tags as tags
 
 
@@ -81,6 +82,10 @@ def profile_of_stacks(message: Message, groups: Sequence[Group], special: Bool) 
     values = np.repeat(counts[rows].reshape(-1, 1), len(types), axis=1)
     profile.sample_types = [ValueType(*map(profile.strings.add, each)) for each in types]
     profile.samples = Samples(offsets, locations, values, np.zeros(len(rows) + 1, np.int64), Labels())
+    profile.id_origins, profile.stack_source = recorded_ids(profile.mappings), StackSource.RECORDER
+    profile.comments = [profile.strings.add(text) for group in groups for text in comments_of(group)]
+    take_comments(profile)
+    profile.comments = []
     settle_stand_ins(profile)
     check_products(profile, message.budget.source)
     return profile

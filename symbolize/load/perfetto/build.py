@@ -22,14 +22,17 @@ from symbolize.core.arrays import (
 )
 from symbolize.core.mapped_names import is_no_file
 from symbolize.load.perfetto.trace import Mapping, Trace
+from symbolize.profile.facts import recorded_ids, set_leaves
 from symbolize.profile.model import (
     Functions,
     Labels,
+    LeafKind,
     Lines,
     Locations,
     Mappings,
     Profile,
     Samples,
+    StackSource,
     ValueType,
 )
 
@@ -68,9 +71,11 @@ def build_id_text(raw: bytes) -> bytes:
     return raw if MODULE_ID.fullmatch(raw) else raw.hex().encode()
 
 
-def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str, str]], *, adjust: bool) -> Profile:
-    """A profile of samples. `adjust` moves the addresses of callers into the call, which Chromium leaves to the
-    reader (R131, one adjustment)."""
+def build(
+    trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str, str]], leaves: LeafKind, *, adjust: bool
+) -> Profile:
+    """A profile of samples, whose leaves are of a kind. `adjust` moves the addresses of callers into the call, which
+    Chromium leaves to the reader (R131, one adjustment)."""
     profile = Profile(strings=trace.strings)
     add = trace.strings.add
     profile.sample_types = [ValueType(add(kind.encode()), add(unit.encode())) for kind, unit in sample_types]
@@ -92,6 +97,7 @@ def build(trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str,
         keys += callers & unplaced[row[:, 0].astype(np.int64) - 1] & (row[:, 1] != 0)
     distinct_keys, location = distinct_inverse(keys)
     _locations(profile, trace, distinct_keys)
+    set_leaves(profile, leaves, StackSource.RECORDER)
     # Equal stacks share their lists in the trace; the profile has one list a sample.
     sample_edges = offsets_of(lengths[which])
     label_offsets, labels = _labels(profile, parts)
@@ -160,7 +166,7 @@ def _locations(profile: Profile, trace: Trace, keys: Int64) -> None:
         columns.build_id[row] = add(build_id_text(record.build_id))
         row_of[number] = row
         profile.modules.append((record.name, record.build_id))
-    profile.mappings = columns
+    profile.mappings, profile.id_origins = columns, recorded_ids(columns)
     line_offsets, lines, profile.functions = _lines(trace, table)
     profile.locations = Locations(
         address=address,

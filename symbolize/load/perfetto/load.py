@@ -24,7 +24,7 @@ from symbolize.load.perfetto.scan import Scanner
 from symbolize.load.perfetto.stack_samples import TEXT_ERROR
 from symbolize.load.perfetto.trace import Trace
 from symbolize.load.perfetto.wire import signed
-from symbolize.profile.model import Profile, ValueType
+from symbolize.profile.model import LeafKind, Profile, ValueType
 from symbolize.proto import perfetto_trace_tags as tags
 
 MAX_PACKET: Final = 16 << 20
@@ -334,7 +334,7 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
             (f"Unreleased {word}count", "count"),
             (f"Unreleased {word}size", "bytes"),
         ]
-    profile = build(trace, parts, types, adjust=True)
+    profile = build(trace, parts, types, LeafKind.CALL_SITE, adjust=True)
     _take_java_names(profile, trace, [(each.heap.instance, each.heap.pid) for each in dumps])
     profile.warnings += warnings + ([TOO_LARGE.format(left)] if left else [])
     add = profile.strings.add
@@ -458,7 +458,7 @@ def _cpu_profile(trace: Trace, rows: Int64) -> Profile:
     values = table.array()[here][:, : 2 + len(followers)]
     part = Part(samples[here, 1].astype(np.int32), values, context[here], labels)
     types = [("samples", "count"), (session.event, session.unit), *followers]
-    profile = build(trace, [part], types, adjust=session.kind == "chromium")
+    profile = build(trace, [part], types, LeafKind.UNKNOWN, adjust=session.kind == "chromium")
     if left:
         profile.warnings.append(TOO_LARGE.format(left))
     add = profile.strings.add

@@ -1,0 +1,162 @@
+"""What readers know of the evidence in a profile, and the comment that keeps it (R426, facts in a comment)."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import IntEnum
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from symbolize.core.arrays import Int64, UInt8
+from symbolize.core.json_text import json_cost
+from symbolize.profile.model import IdOrigin, LeafKind, Mappings, Profile, StackSource
+
+PREFIX: Final = b"#symbolize evidence: "
+"""How the comment begins; pprof shows none that begin with `#`."""
+READ_LATER: Final = "build ids read later"
+STACKS: Final = "stacks"
+LEAVES: Final = "leaves"
+MAX_COST: Final = 64 << 20
+"""Bytes that the comments of a profile may take in memory; those of one in which they take more are not read."""
+
+Kind = TypeVar("Kind", LeafKind, StackSource)
+
+
+class Facts(NamedTuple):
+    """What a comment says: the build ids that were read later, who found the callers, and for each sample type, by its
+    text, what the leaves are, and the sum of the values for which that holds."""
+
+    read_later: set[str]
+    stacks: StackSource
+    leaves: dict[str, tuple[LeafKind, int]]
+
+
+def recorded_ids(mappings: Mappings) -> UInt8:
+    """The origins of the build ids of mappings, in formats that record each with its mapping."""
+    return np.where(mappings.build_id != 0, IdOrigin.RECORDED, IdOrigin.UNKNOWN).astype(np.uint8)
+
+
+def set_leaves(profile: Profile, kind: LeafKind, source: StackSource) -> None:
+    """Say what the leaves of a profile are in all its sample types, and who found its callers."""
+    profile.leaf_kinds = np.full(len(profile.sample_types), kind, np.uint8)
+    profile.stack_source = source
+
+
+def with_comment(profile: Profile) -> Profile:
+    """The profile with its facts as the last comment, if they count; it is not changed.
+
+    They do if ids were read later, and where a mapping has none or such a one if leaves are exact or it is known how
+    callers were found.
+    """
+    mappings, later = profile.mappings, profile.id_origins == IdOrigin.READ_LATER
+    facts = Facts(set(), StackSource.UNKNOWN, {})
+    if later.any():
+        facts = facts._replace(read_later=set(map(profile.strings.text, mappings.build_id[later].tolist())) - {""})
+    is_evidence = (profile.leaf_kinds == LeafKind.EXACT).any() or profile.stack_source > StackSource.RECORDER
+    if is_evidence and (later.any() or (mappings.build_id == 0).any()):
+        leaves = {
+            text: (profile.leaf_kind(column), exact_sum(profile.samples.values[:, column]))
+            for column, text in enumerate(type_texts(profile))
+        }
+        facts = facts._replace(stacks=profile.stack_source, leaves=leaves)
+    if not (facts.read_later or facts.leaves):
+        return profile
+    strings = profile.strings.copy()
+    return replace(profile, strings=strings, comments=[*profile.comments, strings.add(text_of(facts))])
+
+
+def take_comments(profile: Profile) -> None:
+    """Take the comments with facts off a profile that was read: it knows them then, and of several the weaker ones."""
+    texts = {row: profile.strings[row] for row in set(profile.comments)}
+    own = [row for row in dict.fromkeys(profile.comments) if texts[row].startswith(PREFIX)]
+    if not own:
+        return
+    profile.comments = [row for row in profile.comments if row not in own]
+    if sum(json_cost(texts[row]) + len(texts[row]) for row in own) > MAX_COST:
+        return
+    said = [facts_in(texts[row]) for row in own]
+    later = set().union(*(facts.read_later for facts in said))
+    mappings = profile.mappings
+    names = {row for row in set(mappings.build_id.tolist()) if row and profile.strings.text(row) in later}
+    if names:
+        origins = profile.id_origins if len(profile.id_origins) else np.zeros(len(mappings), np.uint8)
+        is_later = np.isin(mappings.build_id, list(names))
+        profile.id_origins = np.where(is_later, IdOrigin.READ_LATER, origins).astype(np.uint8)
+    _take_leaves(profile, [facts for facts in said if facts.leaves])
+
+
+def _take_leaves(profile: Profile, said: list[Facts]) -> None:
+    """Take over what is said of leaves and stacks where it holds for all values: where these were merged with others
+    of which nothing is said, or are not there any more, their sum is another one."""
+    kinds: list[LeafKind] = []
+    values, texts = profile.samples.values, type_texts(profile)
+    are_whole = bool(said)
+    for column, text in enumerate(texts):
+        claims = [facts.leaves[text] for facts in said if text in facts.leaves]
+        is_whole = texts.count(text) == 1 and sum(total for _, total in claims) == exact_sum(values[:, column])
+        kinds.append(agreed({kind for kind, _ in claims}, LeafKind.UNKNOWN) if is_whole else LeafKind.UNKNOWN)
+        are_whole &= is_whole and bool(claims)
+    if any(kinds):
+        profile.leaf_kinds = np.array(kinds, np.uint8)
+    if are_whole:
+        profile.stack_source = agreed({facts.stacks for facts in said}, StackSource.UNKNOWN)
+
+
+def agreed(claims: set[Kind], unknown: Kind) -> Kind:
+    """What several claims say if they say the same."""
+    return next(iter(claims)) if len(claims) == 1 else unknown
+
+
+def type_texts(profile: Profile) -> list[str]:
+    """The sample types of a profile as comments have them."""
+    text = profile.strings.text
+    return [f"{text(each.type)}/{text(each.unit)}" for each in profile.sample_types]
+
+
+def exact_sum(values: Int64) -> int:
+    """The sum of values, which may exceed 64 bits."""
+    return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
+
+
+def text_of(facts: Facts) -> bytes:
+    """A comment with facts."""
+    said: dict[str, Any] = {READ_LATER: sorted(facts.read_later)} if facts.read_later else {}
+    if facts.leaves:
+        said[STACKS] = word_of(facts.stacks)
+        said[LEAVES] = {text: [word_of(kind), total] for text, (kind, total) in facts.leaves.items()}
+    return PREFIX + json.dumps(said, ensure_ascii=False).encode()
+
+
+def facts_in(text: bytes) -> Facts:
+    """The facts in a comment; what is damaged in it says nothing."""
+    try:
+        said = json.loads(text[len(PREFIX) :].decode("utf-8", "backslashreplace"))
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        said = {}
+    later, leaves = said.get(READ_LATER), said.get(LEAVES)
+    return Facts(
+        {each for each in later if isinstance(each, str)} if isinstance(later, list) else set(),
+        kind_of(said.get(STACKS), StackSource.UNKNOWN),
+        dict(read_leaves(leaves)) if isinstance(leaves, dict) else {},
+    )
+
+
+def read_leaves(leaves: dict[str, Any]) -> Iterator[tuple[str, tuple[LeafKind, int]]]:
+    """What a comment says of the leaves of each sample type."""
+    for text, claim in leaves.items():
+        match claim:
+            case [word, int(total)]:
+                yield text, (kind_of(word, LeafKind.UNKNOWN), total)
+
+
+def word_of(kind: IntEnum) -> str:
+    """A kind as comments have it."""
+    return kind.name.lower().replace("_", " ")
+
+
+def kind_of(word: Any, unknown: Kind) -> Kind:
+    """The kind that a word of a comment stands for."""
+    return next((each for each in type(unknown) if word_of(each) == word), unknown)
