@@ -21,7 +21,7 @@ from symbolize.load.perf.build import build
 from symbolize.load.perf.build_ids import BuildIds
 from symbolize.load.perf.header import BuildId, read_build_id, read_event
 from symbolize.load.perf.recording import Recording
-from symbolize.profile import AddressKind, Profile
+from symbolize.profile import AddressKind, IdOrigin, Profile
 from tests.support import perf_writer as w
 from tests.support.needs import needs_compiled
 from tests.support.perf_writer import BIG, LITTLE, Event, Format
@@ -440,7 +440,7 @@ def test_kernel_of_the_table() -> None:
         table = BuildIds(
             [BuildId(name, b"\x11" * 20, True, False), BuildId(b"/boot/vmlinux", b"\x22" * 20, True, True)]
         )
-        assert table.find(b"[kernel.kallsyms]_text") == b"\x11" * 20
+        assert table.find(b"[kernel.kallsyms]_text") == (b"\x11" * 20, IdOrigin.RECORDED)
 
 
 def test_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -761,8 +761,8 @@ def test_mappings_of_many_processes_are_bounded(monkeypatch: pytest.MonkeyPatch)
         records.append(LITTLE.sample(event, pid=pid, tid=pid, ip=0x4000010))
         records += [LITTLE.fork(event, pid, 7, kind=w.EXIT)] * ends
     profile = read(LITTLE.file([event], records))
-    assert stacks(profile) == [[("/lib/own.so", 0x4000010)], [("[unknown]", 0x4000010)]]
-    assert profile.samples.values[:, 0].tolist() == [3, 1]
+    assert stacks(profile) == [*[[("/lib/own.so", 0x4000010)]] * 3, [("[unknown]", 0x4000010)]]
+    assert profile.samples.values[:, 0].tolist() == [1, 1, 1, 1]
     assert profile.warnings == ["1 mappings or processes are too many: they were left out."]
 
 

@@ -13,8 +13,8 @@ import zstandard
 WEIGHT, DATA_SRC, IDENTIFIER, TRANSACTION, INTR_REGISTERS, PHYS_ADDR, AUX, CGROUP, DATA_PAGE, CODE_PAGE = (
     1 << bit for bit in range(14, 24)
 )
-MMAP, LOST, COMM, EXIT, FORK, SAMPLE, MMAP2, LOST_SAMPLES, KSYMBOL, CGROUP_RECORD, DEFERRED = (
-    *(1, 2, 3, 4, 7, 9, 10, 13, 17, 19, 22),
+MMAP, LOST, COMM, EXIT, FORK, SAMPLE, MMAP2, LOST_SAMPLES, NAMESPACES, KSYMBOL, CGROUP_RECORD, DEFERRED = (
+    *(1, 2, 3, 4, 7, 9, 10, 13, 16, 17, 19, 22),
 )
 HEADER_ATTR, TRACING_DATA, BUILD_ID, FINISHED_ROUND, AUXTRACE, EVENT_UPDATE, FEATURE, COMPRESSED, COMPRESSED2 = (
     *(64, 66, 67, 68, 71, 78, 80, 81, 83),
@@ -126,14 +126,21 @@ class Format:
         return self.side(event, MMAP, body, misc, pid=pid & 0xFFFFFFFF, time=time, **rest)
 
     def mmap2(self, event: Event, pid: int, start: int, size: int, name: str, offset: int = 0, build_id: bytes = b"",
-              protection: int = 5, misc: int = USER, time: int = 0, **rest: int) -> bytes:  # fmt: skip
-        """A mapping in the second form."""
-        inode = self.pack("IIQQ", 8, 1, 99, 0)
+              protection: int = 5, misc: int = USER, time: int = 0, file: Sequence[int] = (8, 1, 99, 0),
+              **rest: int) -> bytes:  # fmt: skip
+        """A mapping in the second form; `file` is its device, inode and generation."""
+        inode = self.pack("IIQQ", *file)
         if build_id:
             misc |= HAS_BUILD_ID
             inode = (bytes([len(build_id), 0, 0, 0]) + build_id).ljust(24, b"\0")
         body = self.pack("IIQQQ", pid, pid, start, size, offset) + inode + self.pack("II", protection, 2)
         return self.side(event, MMAP2, body + name.encode() + b"\0", misc, pid=pid, time=time, **rest)
+
+    def namespaces(self, event: Event, pid: int, mount: int, tid: int = 0, count: int = 7, time: int = 0) -> bytes:
+        """The namespaces of a thread, the sixth of which is that of its mounts."""
+        spaces = [4, 1, 4, 2, 4, 3, 4, 4, 4, 5, 4, mount, 4, 6][: 2 * count]
+        body = self.pack(f"IIQ{len(spaces)}Q", pid, tid or pid, count, *spaces)
+        return self.side(event, NAMESPACES, body, pid=pid, time=time)
 
     def sample(self, event: Event, misc: int = USER, **fields: Any) -> bytes:
         """A sample; `fields` are by the names of their bits, those that are left out are 0."""

@@ -1,5 +1,6 @@
 """From the tables of a recording to the profile."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -23,17 +24,23 @@ from symbolize.core.grouping import add_up
 from symbolize.load.perf import numbers as n
 from symbolize.load.perf.build_ids import BuildIds
 from symbolize.load.perf.events import Columns, columns_of, machine_of
+from symbolize.load.perf.header import Event
+from symbolize.load.perf.processes import Mapping
 from symbolize.load.products import VALUES
 from symbolize.profile.combine import TOO_LARGE
+from symbolize.profile.facts import set_leaves
 from symbolize.profile.model import (
     AddressKind,
     Functions,
+    IdOrigin,
     Labels,
+    LeafKind,
     Lines,
     Locations,
     Mappings,
     Profile,
     Samples,
+    StackSource,
     ValueType,
 )
 from symbolize.profile.sample_times import SampleTimes
@@ -78,6 +85,7 @@ def build(recording: "Recording") -> Profile:
     profile = Profile(strings=recording.strings, warnings=recording.warnings())
     rows, columns = _rows(recording)
     _sample_types(profile, recording, columns)
+    set_leaves(profile, LeafKind.EXACT, _stack_source(recording.events))
     mapping_rows = _mappings(profile, recording)
     _locations(profile, recording, mapping_rows)
     sample_of_row = _samples(profile, recording, rows, len(columns.names))
@@ -130,23 +138,71 @@ def _mappings(profile: Profile, recording: "Recording") -> Int32:
     main = recording.processes.main_program(frames_of)
     if main >= n.STAND_INS and used[main]:
         order = np.concatenate(([main], order[order != main]))
-    ids = BuildIds(recording.facts.build_ids)
+    ids = TableIds(recording)
     table = Mappings.zeros(len(order))
-    kinds = np.full(len(order), AddressKind.PROCESS, np.uint8)
+    kinds, origins = np.full(len(order), AddressKind.PROCESS, np.uint8), np.zeros(len(order), np.uint8)
     for row, number in enumerate(order.tolist()):
         mapping = known[number]
-        name = strings[mapping.name]
         table.start[row], table.limit[row], table.file_offset[row] = mapping.start, mapping.limit, mapping.offset
         table.filename[row] = mapping.name
-        build_id = mapping.build_id or ids.find(name)
+        build_id, origins[row] = (mapping.build_id, IdOrigin.RECORDED) if mapping.build_id else ids.find(mapping)
         table.build_id[row] = strings.add(build_id.hex().encode())
         kinds[row] = AddressKind.NO_BINARY if mapping.symbol else KINDS.get(number, AddressKind.PROCESS)
     profile.mappings = table
+    profile.warnings.extend(ids.warnings())
+    if origins.any():
+        profile.id_origins = origins
     if kinds.any():
         profile.address_kinds = kinds
     rows = np.full(len(known), NONE, np.int32)
     rows[order] = np.arange(len(order), dtype=np.int32)
     return rows
+
+
+class TableIds:
+    """The build ids that mappings without one have from the table of the recording; void ones are counted by path
+    (R293, names in the table of build ids)."""
+
+    def __init__(self, recording: "Recording") -> None:
+        self._ids = BuildIds(recording.facts.build_ids)
+        self._files = recording.processes.files
+        self._strings = recording.strings
+        self._replaced: dict[int, None] = {}
+        self._elsewhere: dict[int, None] = {}
+
+    def find(self, mapping: Mapping) -> tuple[bytes, IdOrigin]:
+        """The build id of a mapping, empty if it is not known, and where it was recorded."""
+        build_id, origin = self._ids.find(self._strings[mapping.name])
+        if origin == IdOrigin.READ_LATER and self._files.are_several(mapping.name):
+            self._replaced[mapping.name] = None
+        elif origin == IdOrigin.READ_LATER and mapping.elsewhere:
+            self._elsewhere[mapping.name] = None
+        elif build_id:
+            return build_id, origin
+        return b"", IdOrigin.UNKNOWN
+
+    def warnings(self) -> list[str]:
+        """A sentence for each reason for which ids are void."""
+        return [
+            f"The build ids of {len(names):,} paths, the first of which is {self._strings.text(next(iter(names)))}, "
+            f"were read when perf stopped, but {why}: they were left out."
+            for names, why in (
+                (self._replaced, "the files there were replaced while it recorded"),
+                (self._elsewhere, "processes in other mount namespaces had files of these paths"),
+            )
+            if names
+        ]
+
+
+def _stack_source(events: Sequence[Event]) -> StackSource:
+    """Who found the callers that the recording has; unknown if it has none in user code, but copies of stacks."""
+    found = {StackSource.UNKNOWN}
+    for event in (each for each in events if not each.is_dummy):
+        if event.sample_type & n.HAS_BRANCH_STACK and event.branch_type & n.BRANCH_CALL_STACK:
+            found.add(StackSource.RECORDER)
+        elif event.sample_type & n.HAS_CALLCHAIN and not event.sample_type & n.HAS_STACK_USER:
+            found.add(StackSource.FRAME_POINTERS)
+    return max(found)
 
 
 def _locations(profile: Profile, recording: "Recording", mapping_rows: Int32) -> None:

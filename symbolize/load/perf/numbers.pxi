@@ -8,6 +8,7 @@ cdef enum:
     SAMPLE = 9
     MMAP2 = 10
     LOST_SAMPLES = 13
+    NAMESPACES = 16
     KSYMBOL = 17
     CGROUP = 19
     CALLCHAIN_DEFERRED = 22

@@ -1,6 +1,7 @@
 """Processes, threads and what is mapped in them (R300, mappings over time)."""
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from symbolize.core.arrays import NONE, TOP, Bool, Int64
 from symbolize.core.mapped_names import Mapped, mapped_by
 from symbolize.load.model import Choice
 from symbolize.load.perf import numbers as n
+from symbolize.load.perf.build_ids import FileId, Files
 from symbolize.load.perf.header import BUILD_ID_ROOM
 from symbolize.load.perf.numbers import KERNEL_PROCESS
 from symbolize.profile.strings import Strings
@@ -23,6 +25,10 @@ MAX_MAPS: Final = 1 << 16
 MAX_ALL_MAPS: Final = 1 << 22
 """Mappings of all processes together."""
 MAX_PROCESSES: Final = 1 << 22
+MAX_ALIKE: Final = 16
+"""Processes whose equal mappings of one file stay apart; those of further ones are one."""
+NO_MOUNTS: Final = (0, 0)
+"""The mount namespace of a process where it is not known: device and inode."""
 
 JIT_MAP: Final = b"/tmp/perf-"
 """How the name begins of the file in which a compiler at run time lists its code, as which perf names such memory."""
@@ -37,7 +43,9 @@ STAND_INS: Final = (b"[unknown]", b"[kernel.kallsyms]", b"[guest]", b"[hyperviso
 class Mapping(NamedTuple):
     """What is mapped at a range of addresses. `symbol` is the function that it consists of, 0 if it is a file.
 
-    Those of several processes that are equal are one.
+    Those of several processes that are equal are one. Those of files without a build id of their own differ by the
+    `file` among those of that path, by the `image` of the process, and if that was `elsewhere`, in another mount
+    namespace than the first process: nothing else tells the old build from the new one that was written over it.
     """
 
     start: int
@@ -46,6 +54,9 @@ class Mapping(NamedTuple):
     name: int
     build_id: bytes = b""
     symbol: int = 0
+    file: int = 0
+    image: int = 0
+    elsewhere: bool = False
 
 
 class Space:
@@ -69,12 +80,15 @@ class Space:
 
 
 class Process:
-    """A process: `row` in the tables of the samples, `main` the mapping of its program."""
+    """A process: `row` in the tables of the samples, `image` the number of the program it executes among all that were
+    executed, `main` the mapping of that, `mounts` its mount namespace."""
 
-    __slots__ = ("comm", "is_main_named", "main", "pid", "row", "space")
+    __slots__ = ("comm", "image", "is_main_named", "main", "mounts", "pid", "row", "space")
 
-    def __init__(self, row: int, pid: int) -> None:
+    def __init__(self, row: int, pid: int, image: int) -> None:
         self.row = row
+        self.image = image
+        self.mounts = NO_MOUNTS
         self.pid = pid
         self.comm = 0
         self.space = Space()
@@ -95,6 +109,10 @@ class Processes:
         self.all: list[Process] = []
         self._exited: list[Process] = []
         self._maps = 0
+        self._images = 0
+        self._alike: dict[Mapping, int] = {}
+        self._first_mounts = NO_MOUNTS
+        self.files = Files()
         self.too_many = 0
         for name in STAND_INS:
             self._mapping(Mapping(0, TOP, 0, strings.add(name)))
@@ -131,7 +149,7 @@ class Processes:
         self._samples.set_thread(self.thread(pid, tid), process.row, comm)
         if is_exec:
             self._set_space(process, Space())
-            process.main, process.is_main_named = n.UNKNOWN_MAPPING, False
+            process.main, process.is_main_named, process.image = n.UNKNOWN_MAPPING, False, self._new_image()
         if is_exec or pid == tid or not process.comm:
             process.comm = comm
             self._enter(process)
@@ -143,7 +161,7 @@ class Processes:
         if pid != parent:
             origin = self.process(parent)
             process = self._new_process(pid)
-            process.comm = comm
+            process.comm, process.mounts = comm, origin.mounts
             if not is_exec:
                 process.space = origin.space
                 process.space.users += 1
@@ -153,16 +171,29 @@ class Processes:
             self._enter(process)
         self._samples.set_thread(self.thread(pid, tid), self.process(pid).row, comm)
 
+    def namespace(self, pid: int, mounts: tuple[int, int]) -> None:
+        """The mount namespace of a process is known."""
+        if self._first_mounts == NO_MOUNTS:
+            self._first_mounts = mounts
+        self.process(pid).mounts = mounts
+
     def exit(self, pid: int) -> None:
         """The first thread of a process ended. Others, and samples of it, may follow; its mappings go when others need
         the memory."""
         self._exited.append(self.process(pid))
 
     def main_program(self, frames_of: Int64) -> int:
-        """The mapping of the program that most frames are in, by the number of frames in each mapping; the stand-in
-        for none if that is not known."""
+        """The mapping of the program that most frames are in, by the number of frames in each mapping, and of its
+        mappings that with most; the stand-in for none if that is not known."""
         mains = sorted({process.main for process in self.all} - {n.UNKNOWN_MAPPING})
-        return max(mains, key=lambda row: int(frames_of[row]), default=n.UNKNOWN_MAPPING)
+        frames: Counter[int] = Counter()
+        for row in mains:
+            frames[self.mappings[row].name] += int(frames_of[row])
+        return max(
+            mains,
+            key=lambda row: (frames[self.mappings[row].name], int(frames_of[row])),
+            default=n.UNKNOWN_MAPPING,
+        )
 
     def neighbours(self, used: Bool) -> list[int]:
         """The mappings that touch anonymous ones in use, in the processes as they are now."""
@@ -177,7 +208,17 @@ class Processes:
                     found.add(space.rows[i + 1])
         return sorted(found)
 
-    def map(self, pid: int, start: int, size: int, offset: int, name: bytes, build_id: bytes, is_kernel: bool) -> None:
+    def map(
+        self,
+        pid: int,
+        start: int,
+        size: int,
+        offset: int,
+        name: bytes,
+        build_id: bytes,
+        file: FileId,
+        is_kernel: bool,
+    ) -> None:
         """Something executable was mapped over what was at its addresses before."""
         limit = min(start + size, TOP)
         if is_kernel and start < LOWEST_KERNEL <= offset:
@@ -188,7 +229,10 @@ class Processes:
         if not is_kernel and mapped_by(name) is Mapped.ANONYMOUS:
             name = b"/tmp/perf-%d.map" % pid
         build_id = build_id[:BUILD_ID_ROOM] if any(build_id) else b""
-        row = self._mapping(Mapping(start, limit, offset, self._strings.add(name), build_id))
+        mapping = Mapping(start, limit, offset, self._strings.add(name), build_id)
+        if not (is_kernel or mapping.build_id) and name.startswith(b"/") and not name.startswith(JIT_MAP):
+            mapping = self._own(mapping, process, file)
+        row = self._mapping(mapping)
         self._put(process, start, limit, row)
         if not is_kernel and name.startswith(b"/") and not process.is_main_named:
             is_named = name.rpartition(b"/")[2][:COMM_SIZE] == self._strings[process.comm]
@@ -211,8 +255,22 @@ class Processes:
         row = self._mapping(Mapping(start, limit, 0, module, symbol=self._strings.add(name)))
         self._put(self.kernel, start, limit, row)
 
+    def _own(self, mapping: Mapping, process: Process, file: FileId) -> Mapping:
+        """A mapping of a file as that of a process alone, unless too many others have its like."""
+        elsewhere = process.mounts not in (NO_MOUNTS, self._first_mounts)
+        alike = mapping._replace(file=self.files.number(mapping.name, file), elsewhere=elsewhere)
+        own = alike._replace(image=process.image)
+        if own in self._mapping_rows:
+            return own
+        count = self._alike[alike] = self._alike.get(alike, 0) + 1
+        return own if count <= MAX_ALIKE else alike
+
+    def _new_image(self) -> int:
+        self._images += 1
+        return self._images
+
     def _new_process(self, pid: int) -> Process:
-        process = Process(min(len(self.all), MAX_PROCESSES), pid)
+        process = Process(min(len(self.all), MAX_PROCESSES), pid, self._new_image())
         if process.row == MAX_PROCESSES:
             self.too_many += 1
             process = self.all[KERNEL_PROCESS + 1]

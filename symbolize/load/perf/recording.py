@@ -12,6 +12,7 @@ from symbolize.core.interning import Table, random_mixer
 from symbolize.core.spool import Spool
 from symbolize.load.model import LoadOptions
 from symbolize.load.perf import numbers as n
+from symbolize.load.perf.build_ids import FileId
 from symbolize.load.perf.events import layout_of, machine_of
 from symbolize.load.perf.header import (
     ARCH,
@@ -52,6 +53,9 @@ EVENT_NAME: Final = 2
 BPF_SYMBOL: Final = 1
 JITDUMP: Final = re.compile(rb"(?:.*/)?jit-\d+\.dump")
 """What runtimes map to say that they write a list of their code with times."""
+MOUNT_SPACE: Final = 5
+"""Which of the namespaces of a process is that of its mounts."""
+NO_FILE: Final = FileId(0, 0, 0, 0)
 
 LABELS: Final = {
     "pid": n.LABEL_PID,
@@ -304,6 +308,11 @@ class Recording:
         elif kind == n.KSYMBOL:
             start, size, what, flags = record.number(8), record.number(4), record.number(2), record.number(2)
             self.processes.symbol(start, size, what == BPF_SYMBOL, text(record), bool(flags & 1))
+        elif kind == n.NAMESPACES:
+            pid, tid, count = record.number(4), record.number(4), record.number(8)
+            spaces = [(record.number(8), record.number(8)) for _ in range(min(count, MOUNT_SPACE + 1))]
+            if len(spaces) > MOUNT_SPACE and pid == tid:
+                self.processes.namespace(pid, spaces[MOUNT_SPACE])
         elif kind == n.CALLCHAIN_DEFERRED:
             self._finish_deferred(record, begin)
         elif kind == n.CGROUP:
@@ -315,17 +324,19 @@ class Recording:
     def _map(self, record: Bytes, kind: int, misc: int) -> None:
         pid, _ = record.number(4), record.number(4)
         start, size, offset = record.number(8), record.number(8), record.number(8)
-        build_id, protection = b"", 0 if misc & n.MISC_BIT13 else EXECUTABLE
+        build_id, file, protection = b"", NO_FILE, 0 if misc & n.MISC_BIT13 else EXECUTABLE
+        if kind == n.MMAP2 and misc & n.MISC_BUILD_ID:
+            raw = record.take(24)
+            build_id = raw[4 : 4 + raw[0]] if raw else b""
+        elif kind == n.MMAP2:
+            file = FileId(record.number(4), record.number(4), record.number(8), record.number(8))
         if kind == n.MMAP2:
-            inode = record.take(24)
-            if misc & n.MISC_BUILD_ID:
-                build_id = inode[4 : 4 + inode[0]] if inode else b""
             protection, _ = record.number(4), record.number(4)
         mode = misc & n.MODE_MASK
         if protection & EXECUTABLE and mode < n.GUEST_KERNEL_MODE:
             is_kernel = pid == KERNEL_PID
             name = text(record)
-            self.processes.map(pid, start, size, offset, name, build_id, is_kernel)
+            self.processes.map(pid, start, size, offset, name, build_id, file, is_kernel)
             if self.has_clock and not is_kernel and JITDUMP.fullmatch(name):
                 self.processes.keep_times(pid)
 

@@ -180,7 +180,7 @@ class Scan:
             self.pos = begin + size
             if kind == SAMPLE:
                 self.put(begin, self.sample_time(begin, self.pos))
-            elif kind in (MMAP, MMAP2, COMM, FORK, EXIT, KSYMBOL, CGROUP, CALLCHAIN_DEFERRED):
+            elif kind in (MMAP, MMAP2, COMM, FORK, EXIT, NAMESPACES, KSYMBOL, CGROUP, CALLCHAIN_DEFERRED):
                 self.put(begin, self.trailer_time(begin, self.pos))
             elif kind == LOST and size >= RECORD_HEADER + 16:
                 self.lost += self.word(begin + 16)
