@@ -55,6 +55,7 @@ def as_dict(report: Report, profile: str, output: str, subject: Subject | None =
         "top_functions": [
             {"name": function.name, "flat": function.flat, "cumulative": function.cumulative} for function in report.top
         ],
+        "caveats": report.caveats,
         "warnings": report.warnings,
     }
 
@@ -78,6 +79,7 @@ def coverage(report: Report) -> dict[str, object]:
         ],
         "failures": failures(report),
         "server_failures": server_failures(report),
+        "caveats": report.caveats,
         "warnings": report.warnings,
     }
 

@@ -349,8 +349,9 @@ class MappingResolver:
             selection = replace(selection, verdict=Verdict.PROVED)
         is_found = is_proof and module_prefix(record.build_id)
         found = replace(found, build_id=match.build_id if is_found else "")
-        if claim < 0:
-            text = f"the recorded build id, read later, is that of another file; {selection.evidence}"
+        if claim:
+            whose = "is that of another file" if claim < 0 else "agrees"
+            text = f"the recorded build id, read later, {whose}; {selection.evidence}"
             selection = replace(selection, evidence=text)
         return self._answered(found, selection, unreadable, is_fetched=bool(match.candidates))
 
