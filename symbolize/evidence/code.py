@@ -166,7 +166,8 @@ class Code:
         return self._bodies[begin]
 
     def targets(self, vaddrs: UInt64) -> UInt64:
-        """Where the direct calls lead that contain `vaddrs` or end there; 0 where there is none."""
+        """Where the direct calls lead that begin at `vaddrs`, have their last byte there, or return there; 0 where there
+        is none. What leads to no code is none."""
         code = code_around(self.image, vaddrs, BEFORE, BEHIND)
         result = np.zeros(len(vaddrs), np.uint64)
         if self.image.machine in X86:
@@ -178,7 +179,7 @@ class Code:
                 distance = np.where(distance >> 31, distance - (1 << 32), distance)
                 start = vaddrs + np.uint64(column) - np.uint64(BEFORE)
                 found = start + np.uint64(CALL_SIZE) + distance.astype(np.uint64)
-                result = np.where(here, found, result)
+                result = np.where(here & within(found, *self._sections), found, result)
         elif self.image.machine == "EM_AARCH64" and not self.image.big_endian:
             start = vaddrs & ~np.uint64(3)
             for back in (4, 0):
@@ -188,7 +189,8 @@ class Code:
                 here = (parts >= 0).all(axis=1) & (word & BL_MASK == BL)
                 distance = (word & 0x3FFFFFF) << 2
                 distance = np.where(distance >> 27, distance - (1 << 28), distance)
-                result = np.where(here, at + distance.astype(np.uint64), result)
+                found = at + distance.astype(np.uint64)
+                result = np.where(here & within(found, *self._sections), found, result)
         return result
 
     def leads_to(self, target: int, vaddr: int) -> bool | None:
