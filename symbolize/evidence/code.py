@@ -12,7 +12,7 @@ from weakref import proxy
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int8, UInt64, distinct_inverse
+from symbolize.core.arrays import TOP, Bool, Int8, UInt64, distinct_inverse
 from symbolize.elf import ElfImage, code_around
 from symbolize.elf.call_frames import frame_ranges
 from symbolize.elf.plt import TABLES
@@ -235,7 +235,8 @@ class Code:
 
     @cached_property
     def _stubs(self) -> tuple[UInt64, UInt64]:
-        ranges = sorted((s.vaddr, s.vaddr + s.size) for s in self.image.sections if s.name in TABLES and s.size)
+        tables = [s for s in self.image.sections if s.name in TABLES and s.size]
+        ranges = sorted((s.vaddr, min(s.vaddr + s.size, TOP)) for s in tables)
         begin, end = (np.array(column, np.uint64) for column in (zip(*ranges, strict=True) if ranges else ([], [])))
         return begin, end
 
