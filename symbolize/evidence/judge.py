@@ -133,18 +133,25 @@ def leaves(code: Code, observed: Observed) -> Count:
 
 
 def sites(code: Code, observed: Observed) -> list[Count]:
-    """How many of the call sites lie in a call; none where that is not known of the machine. On stacks that are not
-    sound what returns to the begin of a function is none: a walk reads tables of virtual functions as frames."""
+    """How many of the call sites lie in a call; none where that is not known of the machine."""
     vaddrs, inside = some(observed, observed.is_call)
-    if not observed.is_sound:
-        returns = vaddrs + np.uint64(1)
-        is_site = ~inside | (code.functions(returns)[0] != returns)
-        vaddrs, inside = vaddrs[is_site], inside[is_site]
+    is_site = ~inside | is_believed(code, observed, vaddrs)
+    vaddrs, inside = vaddrs[is_site], inside[is_site]
     found = inside_calls(code.image, vaddrs[inside])
     if found is None:
         return []
     kind = Evidence.SITES if observed.is_sound else Evidence.DOUBTFUL_SITES
     return [Count(kind, len(vaddrs), len(vaddrs) - int(found.sum()))]
+
+
+def is_believed(code: Code, observed: Observed, vaddrs: UInt64) -> Bool:
+    """Which of some call sites are believed to be some. On stacks that are not sound what returns to the begin of a
+    function is none: a walk reads tables of virtual functions as frames."""
+    if observed.is_sound:
+        return np.ones(len(vaddrs), np.bool_)
+    returns = vaddrs + np.uint64(1)
+    believed: Bool = code.functions(returns)[0] != returns
+    return believed
 
 
 def targets(code: Code, observed: Observed) -> Count:
@@ -158,7 +165,8 @@ def targets(code: Code, observed: Observed) -> Count:
     callees, callers = observed.vaddrs[callee[known]], observed.vaddrs[caller[known]]
     called = code.targets(callers)
     places = code.places(called)
-    is_judged = (called != 0) & (places != Place.STUB) & (places != Place.UNKNOWN)
+    is_judged = is_believed(code, observed, callers) & (called != 0)
+    is_judged &= (places != Place.STUB) & (places != Place.UNKNOWN)
     if observed.is_sound:
         is_judged &= code.has_frame(callees)
     balance: dict[int, int] = {}
