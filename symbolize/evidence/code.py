@@ -166,8 +166,8 @@ class Code:
         return self._bodies[begin]
 
     def targets(self, vaddrs: UInt64) -> UInt64:
-        """Where the direct calls lead that begin at `vaddrs`, have their last byte there, or return there; 0 where there
-        is none. What leads to no code is none."""
+        """Where the direct calls lead that begin at `vaddrs`, have their last byte there, or return there; 0 where none
+        does. What leads to no code is none."""
         code = code_around(self.image, vaddrs, BEFORE, BEHIND)
         result = np.zeros(len(vaddrs), np.uint64)
         if self.image.machine in X86:
@@ -260,7 +260,7 @@ class Code:
             return None
         starts: list[int] = []
         jumps: list[int] = []
-        is_open = size < end - begin
+        is_open = False
         position = begin
         for vaddr, length, mnemonic, operands in decoder.disasm_lite(data, begin):
             starts.append(vaddr)

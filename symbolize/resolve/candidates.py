@@ -29,16 +29,16 @@ class Candidate(NamedTuple):
         return f"{self.path} ({self.binary.images[0].build_id or 'no build id'})"
 
 
-def closeness(candidate: Candidate, filename: str) -> tuple[int, bool, int]:
-    """How near a candidate lies to the recorded path `filename`, the nearest the least: how it was found, whether it is
-    the very path, and how many names they end with in common.
+def closeness(candidate: Candidate, filename: str) -> tuple[int, int]:
+    """How near a candidate lies to the recorded path `filename`, the nearest the least: how it was found, and how many
+    names they end with in common, all if it is the very path.
 
     Of several containers or folders with one layout that says which, and it proves nothing.
     """
     wanted = filename.split("/")[::-1]
     paths = [os.path.abspath(image.path) for image in candidate.binary.files]
     common = max(shared_begin(path.split("/")[::-1], wanted) for path in paths)
-    return HOW_FOUND.index(candidate.how), filename not in paths, -common
+    return HOW_FOUND.index(candidate.how), -common
 
 
 def shared_begin(one: list[str], other: list[str]) -> int:
