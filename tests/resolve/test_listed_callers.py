@@ -1,5 +1,6 @@
 """R370: where a file only has the right name, callers on the stacks tell which build ran."""
 
+import io
 import re
 import subprocess
 from itertools import pairwise, permutations
@@ -15,6 +16,7 @@ from symbolize.core.verdict import Verdict
 from symbolize.report import MappingRow
 from symbolize.resolve.mapping_record import records_of
 from tests.support.called import Program
+from tests.support.pprof_writer import Mapping, Place, profile
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 BUILDS = [("gcc-mold", "clang-gold"), ("clang-mold", "clang-gold"), ("clang-lld", "gcc-mold")]
@@ -76,6 +78,23 @@ def test_the_right_build_is_never_refused(tmp_path: Path) -> None:
             profile.samples = whole.samples.taken(kept)
             (row,) = (row for row in symbolizer.symbolize(profile).report.mappings if row.name.endswith("/callers"))
             assert row.files, row.detail
+
+
+@pytest.mark.needs("objcopy")
+def test_several_processes(tmp_path: Path) -> None:
+    """Each is judged by its own callers, which are the same in all of them."""
+    whole = recorded("gcc-mold")
+    samples, addresses = whole.samples, whole.locations.address
+    names = [whole.strings.text(each) for each in whole.mappings.filename.tolist()]
+    (row,) = (number for number, name in enumerate(names) if name.endswith("/callers"))
+    bounds = (int(column[row]) for column in (whole.mappings.start, whole.mappings.limit, whole.mappings.file_offset))
+    mapping = Mapping(*bounds, names[row])
+    stacks = [addresses[each].tolist() for each in np.split(samples.locations, samples.location_offsets[1:-1])]
+    places = [([Place(each, number) for each in stack], [1]) for number in (1, 2) for stack in stacks[:4]]
+    made = load(io.BytesIO(profile([mapping] * 2, places)))
+    result = symbolize.symbolize(made, [str(debug_file(tmp_path / "a", "gcc-mold"))], cache=None)
+    one, other = [(row.verdict, row.evidence) for row in result.report.mappings]
+    assert one == other == (Verdict.UNVERIFIED, "5 of 5 callers call the next function on their stacks")
 
 
 @pytest.mark.needs("gcc", "objcopy")
