@@ -86,8 +86,8 @@ def doubt(counts: Sequence[Count]) -> float:
 
 
 def support(counts: Sequence[Count]) -> float:
-    """How much likelier the evidence is in the right build than in unrelated code, in powers of ten. What refutes nothing
-    does not speak against the right build either."""
+    """How much likelier the evidence is in the right build than in unrelated code, in powers of ten. What refutes
+    nothing does not speak against the right build either."""
     total = 0.0
     for count in counts:
         kind = count.kind.value
