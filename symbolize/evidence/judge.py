@@ -60,8 +60,7 @@ class Judgement(NamedTuple):
     @property
     def text(self) -> str:
         """The evidence in words."""
-        said = [each.text for each in self.counts if each.kind.value.in_another is not None or each.agreeing]
-        return ", ".join(said) or self.unchecked
+        return ", ".join(each.text for each in self.counts) or self.unchecked
 
     @property
     def agreeing(self) -> int:

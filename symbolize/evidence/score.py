@@ -86,14 +86,9 @@ def doubt(counts: Sequence[Count]) -> float:
 
 
 def support(counts: Sequence[Count]) -> float:
-    """How much likelier the evidence is in the right build than in unrelated code, in powers of ten. What refutes
-    nothing does not speak against the right build either."""
-    total = 0.0
-    for count in counts:
-        kind = count.kind.value
-        weight = ratio(count.contradicting, count.agreeing, kind.in_right, 1 - kind.by_chance)
-        total += weight if kind.in_another is not None else max(weight, 0.0)
-    return total
+    """How much likelier the evidence is in the right build than in unrelated code, in powers of ten."""
+    kinds = [(each, each.kind.value) for each in counts]
+    return sum(ratio(each.contradicting, each.agreeing, kind.in_right, 1 - kind.by_chance) for each, kind in kinds)
 
 
 def ratio(contradicting: int, agreeing: int, share: float, other: float) -> float:

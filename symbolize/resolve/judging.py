@@ -22,7 +22,15 @@ def observe(record: MappingRecord, mapped: MappedAddresses) -> Observed:
     """What was seen of a mapping, were its addresses where `mapped` says."""
     vaddrs, inside = mapped
     is_leaf = record.is_leaf if len(record.is_leaf) else np.zeros(len(record.rows), np.bool_)
-    return Observed(vaddrs, inside, is_leaf, record.is_call, record.is_sound, partial(indexed_pairs, record))
+    return Observed(vaddrs, inside, is_leaf, record.is_call, record.is_sound, partial(called_pairs, record))
+
+
+def called_pairs(record: MappingRecord) -> tuple[Int64, Int64]:
+    """The pairs by which the targets of calls are judged. Along frame pointers code at a leaf that has not made its frame
+    yet lacks its caller, so that what is next to it says nothing."""
+    callee, caller = indexed_pairs(record)
+    is_known = record.is_call[callee] if record.by_pointers else np.ones(len(callee), np.bool_)
+    return callee[is_known], caller[is_known]
 
 
 def indexed_pairs(record: MappingRecord) -> tuple[Int64, Int64]:
@@ -52,7 +60,7 @@ def listed_callers(record: MappingRecord, binary: Binary, observed: Observed) ->
     That one calls another function than the leaf speaks against no binary: code that has not made its frame yet lacks
     its caller.
     """
-    callee, caller = observed.pairs()
+    callee, caller = indexed_pairs(record)
     known = np.flatnonzero(observed.inside[callee] & observed.inside[caller])
     known = known[:: len(known) // MAX_PAIRS + 1]
     if not len(known):

@@ -45,10 +45,10 @@ class MappingRecord(NamedTuple):
 
     `mapping` is its row, NONE for what is in no mapping, and `kind` what its addresses are. `rows` are its locations,
     `addresses` theirs; `is_call` says which are call sites that count as evidence, `is_leaf` which are exact addresses
-    of instructions, and `is_sound` that the stacks were unwound by call frame information. `names` are the functions
-    that they came with, where those are evidence: of addresses in a file, and of a kernel. `pairs` finds pairs of
-    locations next to each other on stacks, see `PairsByMapping`. `is_claim`: the build id was read later, by path.
-    `times` says when the locations were sampled, where samples have times.
+    of instructions. `is_sound`: the stacks were unwound by call frame information, `by_pointers`: along frame pointers.
+    `names` are the functions that they came with, where those are evidence: of addresses in a file, and of a kernel.
+    `pairs` finds pairs of locations next to each other on stacks, see `PairsByMapping`. `is_claim`: the build id was
+    read later, by path.
     """
 
     mapping: int
@@ -65,6 +65,7 @@ class MappingRecord(NamedTuple):
     pairs: Callable[[], Pairs] | None = None
     is_leaf: Bool = NO_CALLS
     is_sound: bool = False
+    by_pointers: bool = False
     is_claim: bool = False
     times: LocationTimes | None = None
 
@@ -117,6 +118,7 @@ def records_of(profile: Profile, *, with_names: bool, is_exact: Bool | None = No
             partial(pairs.within, mapping) if is_mapping and len(rows) else None,
             leaves[rows] if len(rows) else NO_CALLS,
             is_sound,
+            profile.stack_source is StackSource.FRAME_POINTERS,
             is_mapping and len(origins) > 0 and origins[mapping] == IdOrigin.READ_LATER,
             LocationTimes(times[rows], clock) if clock is not None and len(rows) else None,
         )
