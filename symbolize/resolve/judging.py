@@ -26,8 +26,8 @@ def observe(record: MappingRecord, mapped: MappedAddresses) -> Observed:
 
 
 def called_pairs(record: MappingRecord) -> tuple[Int64, Int64]:
-    """The pairs by which the targets of calls are judged. Along frame pointers code at a leaf that has not made its frame
-    yet lacks its caller, so that what is next to it says nothing."""
+    """The pairs by which the targets of calls are judged. Along frame pointers code at a leaf that has not made its
+    frame yet lacks its caller, so that what is next to it says nothing."""
     callee, caller = indexed_pairs(record)
     is_known = record.is_call[callee] if record.by_pointers else np.ones(len(callee), np.bool_)
     return callee[is_known], caller[is_known]
