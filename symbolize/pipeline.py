@@ -22,7 +22,6 @@ from symbolize.enrich.frames import (
     demangle_embedded,
     demangle_existing,
     expand,
-    is_dynamic_linker,
     shown_functions,
 )
 from symbolize.names import MODES, Mode
@@ -42,8 +41,7 @@ from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_paths, a
 from symbolize.resolve.name_agreement import unconfirmed
 from symbolize.resolve.resolution import Resolution, Resolutions
 from symbolize.resolve.resolver import MappingResolver, PendingDecode
-from symbolize.symbols import Binary, Calls, LocationCalls, SymbolListBinary, TableCache
-from symbolize.symbols.retrying_lookup import Tables, look_up
+from symbolize.symbols import Binary, SymbolListBinary, TableCache, Tables
 
 if TYPE_CHECKING:
     from symbolize.enrich.deobfuscate import Deobfuscator
@@ -249,7 +247,7 @@ class Symbolizer(Closeable):
 
     def _finish(self, profile: Profile, resolutions: Resolutions, progress: Progress | None) -> Result:
         resolutions.write(profile)
-        lookups, folded, calls = self._look_up_all(profile, resolutions, progress)
+        lookups, folded = self._look_up_all(profile, resolutions, progress)
         had_names = named_locations(profile)
         replaced = self._expand(profile, resolutions, lookups)
         resolutions.reasons[had_names & ~replaced] = Reason.HAD_NAMES
@@ -259,8 +257,8 @@ class Symbolizer(Closeable):
         resolutions.blame_failures()
         approximate = np.zeros(len(profile.locations), np.bool_)
         for lookup, _ in lookups:
-            if lookup.approximate is not None:
-                approximate[lookup.rows] = lookup.approximate & replaced[lookup.rows]
+            if lookup.answer.approximate is not None:
+                approximate[lookup.rows] = lookup.answer.approximate & replaced[lookup.rows]
         self._deobfuscate(profile)
         if len(resolutions.inserted):
             from symbolize.enrich.tail_calls import mark_tail_callers
@@ -268,9 +266,7 @@ class Symbolizer(Closeable):
             mark_tail_callers(profile, resolutions.inserted)
         folded = [replace(code, rows=rows) for code in folded if len(rows := code.rows[replaced[code.rows]])]
         if folded:
-            from symbolize.resolve.callers import calls_at
-
-            folded, origin = self._name_by_callers(profile, folded, partial(calls_at, resolutions, calls))
+            folded, origin = self._name_by_callers(profile, folded, [lookup for lookup, _ in lookups])
             resolutions.add_locations(origin)
             replaced, approximate = (np.concatenate((column, column[origin])) for column in (replaced, approximate))
         warnings = [*self._warnings(profile), *(() if len(profile.samples) else ("the profile has no samples",))]
@@ -344,29 +340,27 @@ class Symbolizer(Closeable):
 
     def _look_up_all(
         self, profile: Profile, resolutions: Resolutions, progress: Progress | None
-    ) -> tuple[list[tuple[LookupResult, list[Resolution]]], list[SharedCode], dict[int, Calls]]:
-        """Ask each binary for all its addresses at once: what was found, for which mappings, shared code, and the calls
-        of that by the id of the binary."""
+    ) -> tuple[list[tuple[LookupResult, list[Resolution]]], list[SharedCode]]:
+        """Ask each binary for all its addresses at once: what was found, for which mappings, and shared code."""
         lookups: list[tuple[LookupResult, list[Resolution]]] = []
         folded: list[SharedCode] = []
-        calls: dict[int, Calls] = {}
         for binary, answered in resolutions.by_binary():
             if progress is not None:
                 first = answered[0].mapping
                 name = profile.strings.text(profile.mappings.filename[first]) if first != NONE else ""
                 progress(max(first, 0), len(profile.mappings), name)
             try:
-                lookup, shared, calls[id(binary)] = self._look_up(binary, answered, resolutions)
+                lookup, shared = self._look_up(binary, answered, resolutions)
             except ReadFailure as failure:
                 resolutions.fail(answered, failure)
                 continue
             lookups.append((lookup, answered))
             folded += shared
-        return lookups, folded, calls
+        return lookups, folded
 
     def _look_up(
         self, binary: Binary | SymbolListBinary, answered: Sequence[Resolution], resolutions: Resolutions
-    ) -> tuple[LookupResult, list[SharedCode], Calls]:
+    ) -> tuple[LookupResult, list[SharedCode]]:
         """Look up all addresses of one binary at once. Raises ReadFailure if the answer cannot be known, as when a file
         of the binary changed meanwhile."""
         counts = [len(each.rows) for each in answered]
@@ -375,29 +369,21 @@ class Symbolizer(Closeable):
         verified = np.repeat([each.verified for each in answered], counts)
         order = np.argsort(vaddrs, kind="stable")
         rows, vaddrs, verified = rows[order], vaddrs[order], verified[order]
-        answer = look_up(binary, vaddrs, self._nearest_line, self._tables)
-        frames = answer.frames
+        answer = binary.answer(vaddrs, nearest_line=self._nearest_line, tables=self._tables)
         for each in answered:
             resolutions.note(each.mapping, answer.problems)
         try:
-            differs, differing = unconfirmed([each.names for each in answered], counts, order, frames)
+            differs, differing = unconfirmed([each.names for each in answered], counts, order, answer.frames)
             for each, count in zip(answered, differing, strict=True):
                 resolutions.note_name_conflicts(each.mapping, count)
-            found = np.diff(frames.offsets) > 0
-            missing = Reason.NO_SYMBOLS if binary.is_stripped else Reason.OUTSIDE_SYMBOLS
-            corrupt = Reason.CORRUPT_DEBUG_INFO if answer.has_names else Reason.UNREADABLE
-            missed = np.where(answer.doubtful, corrupt, missing)
-            resolutions.reasons[rows] = np.where(found, Reason.SYMBOLIZED, missed)
-            paths = [image.path for image in binary.images]
+            resolutions.reasons[rows] = answer.reasons
             folded = [
-                SharedCode(paths[0], *code[:3], shown_functions(code.functions, self._mode), rows[here])
+                SharedCode(binary.images[0].path, *code[:3], shown_functions(code.functions, self._mode), rows[here])
                 for code, here in answer.folded
             ]
         finally:
             answer.check()
-        is_linker = is_dynamic_linker(paths)
-        result = LookupResult(rows, frames, verified & ~differs, is_linker, answer.approximate, answer.check)
-        return result, folded, answer.calls
+        return LookupResult(rows, answer, verified & ~differs), folded
 
     def _expand(
         self, profile: Profile, resolutions: Resolutions, lookups: Sequence[tuple[LookupResult, list[Resolution]]]
@@ -416,14 +402,14 @@ class Symbolizer(Closeable):
         return replaced
 
     def _name_by_callers(
-        self, profile: Profile, folded: Sequence[SharedCode], calls_at: Callable[[Int64], LocationCalls]
+        self, profile: Profile, folded: Sequence[SharedCode], lookups: Sequence[LookupResult]
     ) -> tuple[list[SharedCode], Int64]:
         """Name shared code by its callers; the shared code with what was decided, and which location each of those was
         that were added."""
         from symbolize.enrich import shared_code
 
         shared = [shared_code.SharedCode(code.rows, code.functions) for code in folded]
-        decided = shared_code.name_by_callers(profile, shared, calls_at)
+        decided = shared_code.name_by_callers(profile, shared, lookups)
         return [
             replace(code, rows=rows, decided=value)
             for code, rows, value in zip(folded, decided.rows, decided.value.tolist(), strict=True)

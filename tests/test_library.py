@@ -21,7 +21,7 @@ import pytest
 import symbolize
 from symbolize import InputError, OutputError, SymbolizeError, UsageError
 from symbolize.profile import Frame, Profile
-from symbolize.symbols import Frames, TableCache, frames_at
+from symbolize.symbols import Frames, TableCache
 from symbolize.symbols import lookup as lookup_files
 from symbolize.write import encode
 from tests.support.needs import package
@@ -437,8 +437,8 @@ def test_frames_of_an_open_binary() -> None:
     from symbolize.symbols import Binary
 
     binary = Binary([ElfImage.open(LIBRARY)])
-    assert lines_of(frames_at(binary, [0x27B0, 0x25B0])) == [[NORMALIZE], [CLIPPED]]
-    assert lines_of(frames_at(binary, np.array([(1 << 64) - 1, 0x25B0], np.uint64))) == [[], [CLIPPED]]
+    assert lines_of(binary.answer([0x27B0, 0x25B0]).frames) == [[NORMALIZE], [CLIPPED]]
+    assert lines_of(binary.answer(np.array([(1 << 64) - 1, 0x25B0], np.uint64)).frames) == [[], [CLIPPED]]
     binary.close()
 
 
@@ -456,7 +456,7 @@ def test_a_kept_table_that_changed_is_not_believed(tmp_path: Path) -> None:
     assert binary.is_cached()
     (kept,) = tmp_path.rglob("*.symtab")
     os.truncate(kept, 4096)
-    assert lines_of(frames_at(binary, [0x27B0, 0x25B0])) == [[NORMALIZE], [CLIPPED]]
+    assert lines_of(binary.answer([0x27B0, 0x25B0]).frames) == [[NORMALIZE], [CLIPPED]]
     binary.close()
 
 

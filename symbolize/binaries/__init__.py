@@ -11,7 +11,15 @@ from symbolize.binaries.build_id import (
     same_build_id,
 )
 from symbolize.binaries.cache_maintenance import collect, kept, verify
-from symbolize.binaries.finder import BinaryMatch, binary_files, fetch_missing, find_binary, find_candidates, ranked
+from symbolize.binaries.finder import (
+    BinaryMatch,
+    binary_files,
+    fetch_missing,
+    find_binary,
+    find_candidates,
+    find_file,
+    ranked,
+)
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.recorded_names import find_recorded
 from symbolize.binaries.remote import Answer, Attempt, Kind, Listener, Servers, Unasked, fetch_in_turn, missing_kinds
@@ -41,6 +49,7 @@ __all__ = [
     "fetch_missing",
     "find_binary",
     "find_candidates",
+    "find_file",
     "find_recorded",
     "has_build_id",
     "inflate",

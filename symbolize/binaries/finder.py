@@ -1,5 +1,6 @@
 """Which files answer for a mapping, by the rule that a wrong name is worse than none."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -81,6 +82,21 @@ def find_binary(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool
         left = Attempt("and others", f"{len(found.tried) - MAX_ATTEMPTS} more that did not help")
         found = replace(found, tried=(*found.tried[:MAX_ATTEMPTS], left))
     return found
+
+
+def find_file(index: BinaryIndex, path: str) -> BinaryMatch:
+    """The file at `path`, which is a root of the index, and the files that belong to it: by its build id, as
+    `find_binary` finds them, else by its debug link."""
+    named = index.with_name(os.path.basename(os.path.realpath(path)))
+    entry = next((entry for entry in named if entry.path == path), None)
+    if entry is None:  # who opens it will say why
+        return BinaryMatch(paths=[path])
+    if entry.build_id:
+        found = find_binary(index, entry.build_id, "")
+    else:
+        found = _with_files(BinaryMatch(), index, [entry], "")
+    paths = unique([path, *found.paths])
+    return replace(found, paths=paths, expected={path: entry.build_id or "", **found.expected})
 
 
 class Candidates(NamedTuple):

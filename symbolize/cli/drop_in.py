@@ -76,7 +76,7 @@ def run_llvm(program: str, arguments: Sequence[str], is_gnu: bool) -> int:
     from symbolize.binaries.debug_folders import SYSTEM
     from symbolize.drop_in.binaries import Binaries, Places
     from symbolize.drop_in.input_lines import batches, standard_input
-    from symbolize.drop_in.llvm import LONGEST, Symbolizer
+    from symbolize.drop_in.llvm import LONGEST, LlvmSymbolizer
 
     def tell(line: str) -> None:
         print_error(f"{program}: error: {line}")
@@ -84,7 +84,7 @@ def run_llvm(program: str, arguments: Sequence[str], is_gnu: bool) -> int:
     places = Places(options.debug_folders or [SYSTEM], options.fallback, (), options.package)
     with ExitStack() as held:
         servers = held.enter_context(servers_of_environment(tell)) if options.debuginfod else None
-        symbolizer = Symbolizer(options, held.enter_context(Binaries(places, open_cache(), servers)), tell)
+        symbolizer = LlvmSymbolizer(options, held.enter_context(Binaries(places, open_cache(), servers)), tell)
         problem = symbolizer.check()
         if problem:
             tell(f"'{printable(options.object)}': {problem}")

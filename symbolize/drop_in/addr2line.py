@@ -4,16 +4,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from symbolize.core.arrays import TOP
 from symbolize.core.errors import InputError
-from symbolize.drop_in.addr2line_options import Options
 from symbolize.drop_in.binaries import NOT_AN_OBJECT, Binaries, Wanted
 from symbolize.drop_in.frame_rows import Row, rows
+from symbolize.drop_in.llvm_options import ToolOptions
 from symbolize.drop_in.naming import UNKNOWN
 from symbolize.resolve.module import Module
-from symbolize.symbols import Binary
 
 LONGEST: Final = 99
 """Bytes of a line that are read at once; the rest of a longer one is the next line."""
@@ -26,7 +23,7 @@ MAX_DIGITS: Final = 22
 class Addr2line:
     """Answers lines as `options` say, from one of the `binaries`."""
 
-    def __init__(self, options: Options, binaries: Binaries) -> None:
+    def __init__(self, options: ToolOptions, binaries: Binaries) -> None:
         """Open the file. Raises InputError, in the words of addr2line."""
         self._options, self._binaries = options, binaries
         image = self._opened().binary.loaded
@@ -51,21 +48,18 @@ class Addr2line:
     def answers(self, lines: Sequence[bytes]) -> list[bytes]:
         """The answers to some lines, in their order; the file is asked once for all of them."""
         options = self._options
-        with self._opened().used() as binary:
-            asked = [self._asked(line.partition(b"\0")[0].lstrip(), binary) for line in lines]
-        vaddrs = np.array([vaddr for _, vaddr in asked if vaddr is not None], np.uint64)
-        names = self._binaries.names(Wanted(options.object), vaddrs, with_bounds=False)
-        if names is None:
-            raise InputError(options.object, "cannot be opened again")
-        found = rows(names, "linkage", options.demangle, "gnu", options.basenames, drops_suffixes=True)
+        module = self._opened()
+        asked = [self._asked(line.partition(b"\0")[0].lstrip(), module) for line in lines]
+        answer = module.answer([vaddr for _, vaddr in asked if vaddr is not None])
+        found = rows(answer, (), "linkage", options.demangle, "gnu", options.basenames, drops_suffixes=True)
         return [self._printed(address, [] if vaddr is None else next(found)) for address, vaddr in asked]
 
-    def _asked(self, text: bytes, binary: Binary) -> tuple[int, int | None]:
+    def _asked(self, text: bytes, module: Module) -> tuple[int, int | None]:
         """The address in a line and where it is looked up: a number from the begin of the section on, if one is given,
         nowhere if it is behind it."""
         number = number_of(text)
         if number is None:
-            vaddr = symbol_vaddr(text, binary)
+            vaddr = symbol_vaddr(text, module)
             return vaddr, vaddr
         vaddr = self._base + number
         return number, vaddr if number < self._size and vaddr <= TOP else None
@@ -76,13 +70,13 @@ class Addr2line:
         if options.addresses:
             text = b"0x%0*x" % (self._digits, address) + (b": " if options.pretty else b"\n")
         if not frames:
-            unknown = b"" if not options.functions else b"?? " if options.pretty else b"??\n"
+            unknown = b"" if options.kind == "none" else b"?? " if options.pretty else b"??\n"
             return text + unknown + b"??:0\n"
         shown = [self._row(row) for row in (frames if options.inlines else frames[:1])]
         return text + (b" (inlined by) " if options.pretty else b"").join(shown)
 
     def _row(self, row: Row) -> bytes:
-        name = b"" if not self._options.functions else row.name + (b" at " if self._options.pretty else b"\n")
+        name = b"" if self._options.kind == "none" else row.name + (b" at " if self._options.pretty else b"\n")
         line = b"%d" % row.line if row.line else b"?"
         return b"%b%b:%b\n" % (name, row.path or UNKNOWN, line)
 
@@ -97,10 +91,10 @@ def number_of(text: bytes) -> int | None:
     return None
 
 
-def symbol_vaddr(text: bytes, binary: Binary) -> int:
+def symbol_vaddr(text: bytes, module: Module) -> int:
     """The vaddr of the symbol that a line begins with, with or without `+OFFSET`; 0 if there is none."""
     symbol = SYMBOL.match(text)
-    found = binary.symbol_bounds(symbol[1]) if symbol is not None else []
+    found = module.symbol_bounds(symbol[1]) if symbol is not None else []
     if symbol is None or not found:
         return 0
     offset = unsigned(symbol[3] or b"0")

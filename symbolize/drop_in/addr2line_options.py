@@ -1,11 +1,10 @@
 """The options of GNU addr2line, of binutils 2.40."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from symbolize.core.errors import UsageError, did_you_mean
-from symbolize.drop_in.llvm_options import expanded, next_word
+from symbolize.drop_in.llvm_options import ToolOptions, expanded, next_word
 
 LONG: Final = {
     "addresses": "a",
@@ -28,25 +27,9 @@ LONG: Final = {
 VALUED: Final = "bej"
 
 
-@dataclass
-class Options:
-    """What addr2line was asked for."""
-
-    object: str = "a.out"
-    section: str = ""
-    addresses: bool = False
-    basenames: bool = False
-    demangle: bool = False
-    functions: bool = False
-    inlines: bool = False
-    pretty: bool = False
-    action: Literal["", "help", "version"] = ""
-    inputs: list[str] = field(default_factory=list)
-
-
-def parsed(words: Sequence[str]) -> Options:
+def parsed(words: Sequence[str]) -> ToolOptions:
     """The options in the words of a command line. Raises UsageError for what is unknown."""
-    result = Options()
+    result = ToolOptions(style="GNU", object="a.out", kind="none", demangle=False, inlines=False)
     waiting = list(reversed(expanded(words)))
     while waiting:
         word = waiting.pop()
@@ -84,12 +67,14 @@ def long_option(word: str, waiting: list[str]) -> tuple[str, str]:
     return letter, value
 
 
-def apply(options: Options, letter: str, value: str) -> None:
+def apply(options: ToolOptions, letter: str, value: str) -> None:
     """Take an option. Raises UsageError for one that does not exist. The format of a file is what it is, and names are
     read without a limit on recursion that could be removed."""
-    flags = {"a": "addresses", "s": "basenames", "C": "demangle", "f": "functions", "i": "inlines", "p": "pretty"}
+    flags = {"a": "addresses", "s": "basenames", "C": "demangle", "i": "inlines", "p": "pretty"}
     if letter in flags:
         setattr(options, flags[letter], True)
+    elif letter == "f":
+        options.kind = "linkage"
     elif letter == "e":
         options.object = value
     elif letter == "j":

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -12,9 +11,9 @@ from symbolize.core.errors import InputError, UsageError
 from symbolize.core.reasons import Reason
 from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.drop_in.llvm_requests import symbol_and_offset
-from symbolize.names import Mode, demangle
+from symbolize.elf import ElfImage
+from symbolize.names import Mode
 from symbolize.resolve.module import Module
-from symbolize.symbols import Binary
 
 BUILD_ID: Final = "BUILDID:"
 ADDRESS: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,16}")
@@ -27,13 +26,20 @@ def wanted_binary(name: str) -> Wanted:
 
 
 class Frame(NamedTuple):
-    """A frame: names as they are shown and as they are linked, path, line and column (empty and 0: unknown)."""
+    """A frame: names as they are shown and as they are linked, path, line and column (empty and 0: unknown).
+    `is_folded`: the function shares its code with others, and may be any of them."""
 
     function: str
     linked: str
     path: str
     line: int
     column: int
+    is_folded: bool
+
+    @property
+    def shown(self) -> str:
+        """The name, with a mark if it may be that of another function."""
+        return (self.function or "??") + (" [folded]" if self.is_folded else "")
 
 
 class Place(NamedTuple):
@@ -58,9 +64,19 @@ class Addresses:
             raise InputError(self._wanted.name, "cannot be opened again")
         return module
 
-    def used(self) -> AbstractContextManager[Binary]:
-        """The binary, for this caller alone. Raises SymbolizeError."""
-        return self._module().used()
+    @property
+    def code(self) -> ElfImage | None:
+        """The file with the bytes of the code, None if there are debug files only. Raises InputError."""
+        return self._module().binary.code
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the binary is the one that was asked for, not only in the place for it. Raises InputError."""
+        return self._module().is_verified
+
+    def symbol_bounds(self, name: bytes) -> list[tuple[int, int]]:
+        """Begin and end of the symbols of a name, see `Module.symbol_bounds`. Raises SymbolizeError."""
+        return self._module().symbol_bounds(name)
 
     def address_of(self, text: str) -> int:
         """The vaddr that a text denotes: hexadecimal digits with or without 0x, or a symbol with or without `+OFFSET`,
@@ -73,8 +89,7 @@ class Addresses:
         if not text or text[:1].isdigit():
             raise UsageError(f"{shown}: is neither an address, in hexadecimal digits, nor SYMBOL+OFFSET")
         symbol, offset = symbol_and_offset(text)
-        with self.used() as binary:
-            begins = [begin for begin, _ in binary.symbol_bounds(symbol.encode(errors="surrogateescape"))]
+        begins = [begin for begin, _ in self.symbol_bounds(symbol.encode(errors="surrogateescape"))]
         if len(begins) != 1:
             problem = f"{len(begins)} functions have this name" if begins else "no function has this name"
             raise UsageError(f"{shown}: {problem}")
@@ -84,23 +99,22 @@ class Addresses:
 
     def places(self, addresses: Sequence[int]) -> list[Place]:
         """What is known of some vaddrs, all asked at once. Raises InputError."""
-        module = self._module()
-        vaddrs = np.array(addresses, np.uint64)
-        frames = module.frames(vaddrs)
-        reasons = module.reasons(vaddrs, frames)
-        functions = frames.functions.take(frames.function.astype(np.int64))
-        linked = [linkage or name for linkage, name in zip(functions.linkage, functions.name, strict=True)]
-        shown = demangle(linked, self._mode)
+        answer = self._module().answer(addresses)
+        frames = answer.frames
+        shown = answer.shown(frames.function.astype(np.int64), self._mode)
         paths = [frames.files[row] if row >= 0 else b"" for row in frames.file.tolist()]
-        lines = zip(frames.line.tolist(), frames.column.tolist(), strict=True)
+        has_frames = np.diff(frames.offsets) > 0
+        is_folded = np.zeros(len(frames.function), np.bool_)
+        is_folded[frames.offsets[1:][has_frames] - 1] = frames.folded[has_frames]
+        lines = zip(frames.line.tolist(), frames.column.tolist(), is_folded.tolist(), strict=True)
         every = [
             Frame(text_of(name), text_of(link), text_of(path), *line)
-            for name, link, path, line in zip(shown, linked, paths, lines, strict=True)
+            for name, link, path, line in zip(shown.names, shown.system_names, paths, lines, strict=True)
         ]
         offsets = frames.offsets.tolist()
         return [
-            Place(address, every[offsets[row] : offsets[row + 1]], reason)
-            for row, (address, reason) in enumerate(zip(addresses, reasons, strict=True))
+            Place(address, every[offsets[row] : offsets[row + 1]], Reason(reason))
+            for row, (address, reason) in enumerate(zip(addresses, answer.reasons.tolist(), strict=True))
         ]
 
 
@@ -119,6 +133,7 @@ def as_data(place: Place) -> dict[str, Any]:
         if frame.path:
             one["file"] = frame.path
         one |= {name: value for name, value in (("line", frame.line), ("column", frame.column)) if value}
+        one |= {"folded": True} if frame.is_folded else {}
         frames.append(one | {"inlined": number + 1 < len(place.frames)})
     return {"address": hex(place.address), "frames": frames}
 
@@ -131,5 +146,5 @@ def lines_of(place: Place, reason: str) -> list[str]:
     for number, frame in enumerate(place.frames):
         where = ":".join([frame.path, *(str(each) for each in (frame.line, frame.column) if each)])
         start = f"{place.address:#x}: " if not number else "    inlined into "
-        lines.append(f"{start}{frame.function or '??'}{f'  {where}' if frame.path else ''}")
+        lines.append(f"{start}{frame.shown}{f'  {where}' if frame.path else ''}")
     return lines

@@ -15,8 +15,8 @@ from symbolize.core.errors import InputError, SymbolizeError
 from symbolize.core.files import os_error_text
 from symbolize.core.reasons import Reason
 from symbolize.elf import read_build_id
-from symbolize.resolve.module import Module, Names, open_module
-from symbolize.symbols import TableCache
+from symbolize.resolve.module import Module, open_module
+from symbolize.symbols import Answer, TableCache
 
 MAX_OPEN: Final = 64
 """Binaries that are open at a time."""
@@ -88,13 +88,10 @@ class Binaries(Closeable):
             self._close(next(iter(self._open)))
         return module
 
-    def names(self, wanted: Wanted, vaddrs: UInt64, with_bounds: bool) -> Names | None:
-        """The frames at `vaddrs`, in any order, of a binary, and the bounds of functions if they are wanted; None if it
-        failed before. Raises InputError."""
+    def answer(self, wanted: Wanted, vaddrs: UInt64) -> Answer | None:
+        """The answer of a binary for `vaddrs`, in any order; None if it failed before. Raises InputError."""
         module = self.module(wanted)
-        if module is None:
-            return None
-        return module.names(vaddrs) if with_bounds else Names(module.frames(vaddrs), vaddrs[:0], vaddrs[:0])
+        return module.answer(vaddrs) if module is not None else None
 
     def called(self, name: str) -> str | None:
         """The path of the one file in the folders that has a name, or of the one build that has; None for none or

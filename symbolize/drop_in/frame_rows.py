@@ -1,12 +1,11 @@
 """Frames of many addresses as rows to print."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from symbolize.drop_in.naming import UNKNOWN, Clones, Kind, base_name, function_names, paths_of
-from symbolize.resolve.module import Names
-from symbolize.symbols import Frames
+from symbolize.symbols import Answer
 
 LLVM_FRAME: Final = b"%b\n%b:%d:%d\n"
 """How llvm-symbolizer prints name, path, line and column by default."""
@@ -34,16 +33,18 @@ def whole_path(path: bytes) -> bytes:
 
 
 def rows(
-    names: Names,
+    answer: Answer,
+    begins: Sequence[int],
     kind: Kind,
     demangled: bool,
     clones: Clones,
     basenames: bool,
     drops_suffixes: bool,
 ) -> Iterator[list[Row]]:
-    """The frames at each address, innermost first; the outermost has the begin of its function if `names` has it."""
-    frames = names.frames
-    texts = function_names(frames, kind, demangled, clones, drops_suffixes)
+    """The frames at each address, innermost first; the outermost has the begin of its function if `begins`
+    has it for each address."""
+    frames = answer.frames
+    texts = function_names(answer, kind, demangled, clones, drops_suffixes)
     paths = paths_of(frames, base_name if basenames else whole_path)
     offsets = frames.offsets.tolist()
     columns = zip(
@@ -59,7 +60,6 @@ def rows(
         Row(texts[function], paths[file], line, column, paths[start] if start >= 0 else b"", start_line)
         for function, file, line, column, start, start_line in columns
     ]
-    begins = names.begin.tolist()
     for number in range(len(frames)):
         found = every[offsets[number] : offsets[number + 1]]
         if found and begins:
@@ -67,9 +67,10 @@ def rows(
         yield found
 
 
-def llvm_answers(frames: Frames, demangled: bool, drops_suffixes: bool) -> list[bytes]:
+def llvm_answers(answer: Answer, demangled: bool, drops_suffixes: bool) -> list[bytes]:
     """What llvm-symbolizer prints by default of the frames at each address; as of `rows`, in half the time."""
-    texts = function_names(frames, "linkage", demangled, "llvm", drops_suffixes)
+    frames = answer.frames
+    texts = function_names(answer, "linkage", demangled, "llvm", drops_suffixes)
     paths = paths_of(frames, whole_path)
     columns = zip(
         frames.function.tolist(), frames.file.tolist(), frames.line.tolist(), frames.column.tolist(), strict=True

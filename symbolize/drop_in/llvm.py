@@ -11,7 +11,7 @@ from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.errors import InputError, printable
 from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.drop_in.frame_rows import LLVM_FRAME, NOTHING, Row, llvm_answers, rows
-from symbolize.drop_in.llvm_options import Options
+from symbolize.drop_in.llvm_options import ToolOptions
 from symbolize.drop_in.llvm_requests import Request, request_of
 from symbolize.drop_in.naming import UNKNOWN
 
@@ -27,10 +27,10 @@ NO_ANSWER: Final = LLVM_FRAME % (UNKNOWN, UNKNOWN, 0, 0) + b"\n"
 Tell = Callable[[str], None]
 
 
-class Symbolizer:
+class LlvmSymbolizer:
     """Answers lines as `options` say, from `binaries`; problems are lines that `tell` gets."""
 
-    def __init__(self, options: Options, binaries: Binaries, tell: Tell) -> None:
+    def __init__(self, options: ToolOptions, binaries: Binaries, tell: Tell) -> None:
         self._options, self._binaries, self._tell = options, binaries, tell
         self._wanted = Wanted(options.build_id or options.object, bool(options.build_id))
         self._is_plain = bool(options.object) and options.is_plain
@@ -48,14 +48,14 @@ class Symbolizer:
         """The answers to lines that have an address each and nothing else, by the default options."""
         vaddrs: UInt64 = np.array([int(line, 16) for line in lines], np.uint64)
         try:
-            names = self._binaries.names(self._wanted, vaddrs, with_bounds=False)
+            answer = self._binaries.answer(self._wanted, vaddrs)
         except InputError as error:  # it changed meanwhile
             self._tell(f"'{printable(self._wanted.name)}': {error.problem}")
-            names = None
-        if names is None:
+            answer = None
+        if answer is None:
             return [NO_ANSWER] * len(lines)
         is_alone = not self._binaries.has_symbol_table(self._wanted)
-        return [answer + b"\n" for answer in llvm_answers(names.frames, self._options.demangle, is_alone)]
+        return [text + b"\n" for text in llvm_answers(answer, self._options.demangle, is_alone)]
 
     def listed(self, lines: Sequence[bytes]) -> list[bytes]:
         """The answers to all words of a command line, in JSON as one list."""
@@ -113,12 +113,15 @@ class Symbolizer:
                 found[number] = self._at_symbol(wanted, request)
 
     def _rows(self, wanted: Wanted, vaddrs: UInt64) -> Iterable[list[Row]]:
-        names = self._binaries.names(wanted, vaddrs, self._needs_bounds)
-        if names is None:
+        module = self._binaries.module(wanted)
+        if module is None:
             return ()
         options = self._options
         drops_suffixes = not self._binaries.has_symbol_table(wanted)
-        return rows(names, options.kind, options.demangle, "llvm", options.basenames, drops_suffixes)
+        begins = module.function_bounds(vaddrs)[0].tolist() if self._needs_bounds else ()
+        return rows(
+            module.answer(vaddrs), begins, options.kind, options.demangle, "llvm", options.basenames, drops_suffixes
+        )
 
     def _single(self, frames: list[Row]) -> list[Row]:
         """One frame in the place of all: the line of the innermost with, as LLVM does, the linkage name of the
@@ -134,8 +137,7 @@ class Symbolizer:
         module = self._binaries.module(wanted)
         if module is None:
             return []
-        with module.used() as binary:
-            places = binary.symbol_bounds(request.symbol.encode(errors="surrogateescape"))[:MAX_SYMBOLS]
+        places = module.symbol_bounds(request.symbol.encode(errors="surrogateescape"))[:MAX_SYMBOLS]
         vaddrs = [begin + (request.address if request.address < end - begin else 0) for begin, end in places]
         frames = self._rows(wanted, np.array(vaddrs, np.uint64))
         return [row for each in frames for row in self._single(each) if row.path != UNKNOWN]

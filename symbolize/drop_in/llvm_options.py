@@ -76,12 +76,14 @@ SHORT: Final = "aCfhipsv"
 
 
 @dataclass
-class Options:
-    """What llvm-symbolizer was asked for; `is_gnu` says that it goes by the name llvm-addr2line."""
+class ToolOptions:
+    """What a tool was asked for: llvm-symbolizer, `is_gnu` if it goes by the name llvm-addr2line, or addr2line. Numbers
+    count from the begin of the `section`, if one is given."""
 
     is_gnu: bool = False
     style: Literal["LLVM", "GNU", "JSON"] = "LLVM"
     object: str = ""
+    section: str = ""
     build_id: str = ""
     kind: Kind = "linkage"
     addresses: bool = False
@@ -105,10 +107,10 @@ class Options:
         return (self.style, self.kind) == ("LLVM", "linkage") and not any(changed)
 
 
-def parsed(words: Sequence[str], environment: str, is_gnu: bool) -> Options:
+def parsed(words: Sequence[str], environment: str, is_gnu: bool) -> ToolOptions:
     """The options in the words of a command line, after those that a variable of the `environment` has. Raises
     UsageError for what is unknown or refused."""
-    result = Options(is_gnu=is_gnu)
+    result = ToolOptions(is_gnu=is_gnu)
     if is_gnu:
         result.style, result.kind, result.demangle, result.inlines = "GNU", "none", False, False
     waiting = expanded([*split(environment, "the variable with options"), *words])
@@ -170,7 +172,7 @@ def unknown(word: str) -> UsageError:
     return UsageError(f"unknown argument '{word}'{did_you_mean(word, known)}")
 
 
-def apply(options: Options, name: str, value: str) -> None:
+def apply(options: ToolOptions, name: str, value: str) -> None:
     """Take an option. Raises UsageError for a wrong value."""
     if name in ("addresses", "basenames", "verbose") or name in ("demangle", "inlines", "debuginfod"):
         setattr(options, name, True)

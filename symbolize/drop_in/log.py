@@ -11,9 +11,8 @@ from symbolize.core.errors import SymbolizeError, printable
 from symbolize.drop_in.addresses import Addresses, Frame, Place
 from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.drop_in.trace_lines import TraceLine, trace_line
-from symbolize.elf import inside_calls
+from symbolize.elf import ElfImage, inside_calls
 from symbolize.names import Mode
-from symbolize.symbols import Binary
 
 MAX_PADDING: Final = 64
 """Bytes between functions, which the kernel counts to the size of the first."""
@@ -50,9 +49,8 @@ class Log:
         addresses = self._addresses(*key)
         if addresses is None:
             return
-        with addresses.used() as binary:
-            asked = [(number, frame, vaddr_of(frame, binary)) for number, frame in frames]
-            asked = [each for each in asked if each[2] is not None and (key[1] or is_likely(*each[1:], binary))]
+        asked = [(number, frame, vaddr_of(frame, addresses)) for number, frame in frames]
+        asked = [each for each in asked if each[2] is not None and (key[1] or is_likely(*each[1:], addresses.code))]
         places = addresses.places([vaddr for _, _, vaddr in asked if vaddr is not None])
         for (number, frame, _), place in zip(asked, places, strict=True):
             result[number] = with_names(result[number], frame, place)
@@ -80,12 +78,12 @@ def spellings(file: str) -> list[str]:
     return [*names, *(f"{name}.debug" for name in names if name == "vmlinux" or name.endswith(".ko"))] if file else []
 
 
-def vaddr_of(frame: TraceLine, binary: Binary) -> int | None:
+def vaddr_of(frame: TraceLine, addresses: Addresses) -> int | None:
     """The vaddr of a frame; None if its symbol is not there, or is there more than once, or if the frame was at another
     offset in a page of memory, in which files are mapped."""
     vaddr = frame.offset
     if frame.symbol:
-        found = binary.symbol_bounds(frame.symbol)
+        found = addresses.symbol_bounds(frame.symbol)
         if frame.size:
             found = [(begin, end) for begin, end in found if 0 <= frame.size - (end - begin) < MAX_PADDING]
         if len(found) != 1:
@@ -97,14 +95,15 @@ def vaddr_of(frame: TraceLine, binary: Binary) -> int | None:
     return vaddr if frame.address is None or not (vaddr ^ frame.address) & PAGE else None
 
 
-def is_likely(frame: TraceLine, vaddr: int | None, binary: Binary) -> bool:
-    """Whether a file that only has the right name can be the one that ran (R386, files of texts): a symbol was
-    found by its name and size, or the address is one of a call. A sanitizer's first frame need not be one."""
-    if frame.symbol or binary.code is None:
+def is_likely(frame: TraceLine, vaddr: int | None, code: ElfImage | None) -> bool:
+    """Whether a file that only has the right name, with this `code`, can be the one that ran (R386, files of texts): a
+    symbol was found by its name and size, or the address is one of a call. A sanitizer's first frame need not be
+    one."""
+    if frame.symbol or code is None:
         return bool(frame.symbol)
     if vaddr is None or vaddr >= TOP:
         return False
-    calls = inside_calls(binary.code, np.array([vaddr, vaddr + 1], np.uint64))  # its last byte, and the one behind it
+    calls = inside_calls(code, np.array([vaddr, vaddr + 1], np.uint64))  # its last byte, and the one behind it
     return calls is not None and bool(calls.all())
 
 
@@ -115,7 +114,7 @@ def with_names(line: bytes, frame: TraceLine, place: Place) -> bytes:
     if frame.kind == "sanitizer":
         if not place.frames[-1].path:  # as the runtime prints a function of which only the name is known
             start = line[: frame.start]
-            return start + b"in %b (" % encoded(place.frames[-1].function) + line[frame.start :].lstrip(b" (")
+            return start + b"in %b (" % encoded(place.frames[-1].shown) + line[frame.start :].lstrip(b" (")
         rest = line[frame.end :]
         between = b"" if rest.endswith(b"\n") else b"\n"
         return between.join(line[: frame.start] + b"in " + shown(each, b" ") + rest for each in place.frames)
@@ -126,7 +125,7 @@ def with_names(line: bytes, frame: TraceLine, place: Place) -> bytes:
 def shown(frame: Frame, before_path: bytes) -> bytes:
     """A frame in a line."""
     where = ":".join([frame.path, *(str(each) for each in (frame.line, frame.column) if each)])
-    return encoded(frame.function or "??") + (before_path + encoded(where) if frame.path else b"")
+    return encoded(frame.shown) + (before_path + encoded(where) if frame.path else b"")
 
 
 def encoded(text: str) -> bytes:

@@ -6,8 +6,9 @@ from typing import Final, Literal
 
 import numpy as np
 
+from symbolize.core.arrays import distinct
 from symbolize.names import demangle, is_mangled, own_name, split_suffix
-from symbolize.symbols import Frames
+from symbolize.symbols import Answer, Frames
 
 Kind = Literal["none", "short", "linkage"]
 Clones = Literal["llvm", "gnu"]
@@ -23,24 +24,24 @@ ONE_SUFFIX: Final = re.compile(rb"\.[^.\d][^.]*(?:\.\d+)*")
 
 
 def function_names(
-    frames: Frames, kind: Kind, demangled: bool, clones: Clones, drops_suffixes: bool
+    answer: Answer, kind: Kind, demangled: bool, clones: Clones, drops_suffixes: bool
 ) -> dict[int, bytes]:
-    """The names of the functions in `frames`, by their rows; those without a name are `??` (R381, names of drop-ins).
+    """The names of the functions in an answer, by their rows; those without a name are `??` (R381, names of drop-ins).
 
     The linkage name is printed, else `DW_AT_name`; "short" is `DW_AT_name`, or the linkage name without scopes. With
     `drops_suffixes` functions of the debug information have the name in it, without what marks a copy.
     """
-    rows = np.flatnonzero(np.bincount(frames.function, minlength=1)) if len(frames.function) else frames.function
-    chosen = frames.functions.take(rows.astype(np.int64))
-    linked = [linkage or own_name(name) for linkage, name in zip(chosen.linkage, chosen.name, strict=True)]
-    if drops_suffixes:
-        declared = (chosen.decl_file >= 0).tolist()
-        linked = [LATE_SUFFIX.sub(b"", name) if known else name for name, known in zip(linked, declared, strict=True)]
+    rows = distinct(answer.frames.function).astype(np.int64)
     if kind == "short":
-        plain = demangle(linked, "templates")
-        texts = [own_name(name or text) for name, text in zip(chosen.name, plain, strict=True)]
+        texts = [own_name(text) for text in answer.shown(rows, "templates").names]
     else:
-        texts = readable(linked, clones) if demangled else linked
+        texts = list(answer.shown(rows, "none").system_names)
+        if drops_suffixes:
+            chosen = answer.frames.functions.take(rows)
+            declared = zip(texts, chosen.name, (chosen.decl_file >= 0).tolist(), strict=True)
+            # A function that the debug information calls `main.cold`, as of Go, is no part of another.
+            texts = [LATE_SUFFIX.sub(b"", text) if known and text != name else text for text, name, known in declared]
+        texts = readable(texts, clones) if demangled else texts
     return {row: text or UNKNOWN for row, text in zip(rows.tolist(), texts, strict=True)}
 
 

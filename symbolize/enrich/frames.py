@@ -1,10 +1,8 @@
 """Writes the frames that a lookup found into the locations of a profile."""
 
-import os
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -23,52 +21,28 @@ from symbolize.core.arrays import (
 from symbolize.core.errors import ReadFailure
 from symbolize.core.grouping import first_of_numbers, number_tuples
 from symbolize.core.string_array import StringArray
-from symbolize.core.string_table import StringTable
-from symbolize.names import (
-    LINKER_PREFIX,
-    Mode,
-    demangle,
-    demangle_android_linker,
-    is_mangled,
-    own_name,
-    simplify_plain,
-)
+from symbolize.names import LINKER_PREFIX, Mode, demangle, demangle_android_linker, is_mangled, shown_names
 from symbolize.profile import Functions, Lines, Profile, lines_per_location, named_locations
-from symbolize.symbols import Frames, FunctionNames
-
-MAX_KNOWN: Final = 1 << 18
-"""Names of a table's functions that are cached for profiles."""
+from symbolize.symbols import Answer, Frames
 
 MANY_ROWS: Final = 16
 """How many times as many rows as are used a table may have for them to be marked in a column, without sorting."""
 
-LINKER: Final = re.compile(r"linker(?:64|_asan|_asan64)?(?:\.debug|\.dbg)?|[0-9a-f]{40}-linker(?:64)?")
-"""Names of the files of Android's dynamic linker."""
-
 
 @dataclass(eq=False)
 class LookupResult:
-    """The outcome of one lookup: `frames` at the vaddrs of the locations `rows`, in the same order.
+    """The outcome of one lookup: the answer for the vaddrs of the locations `rows`, in the same order.
 
-    `verified` is whether the binary is proven to be the one that ran, for each location; `of_linker`, that it is
-    Android's dynamic linker; `approximate`, which have a line that is not their own (None: none has). `check` raises
-    ReadFailure if the file that names are read from has changed; then the locations keep their lines, and `failure` is
-    why. `nameless` are the locations that got frames of which none has a name that could be read.
+    `verified` is whether the binary is proven to be the one that ran, for each location. If a file that names are read
+    from has changed, the locations keep their lines, and `failure` is why. `nameless` are the locations that got frames
+    of which none has a name that could be read.
     """
 
     rows: Int64
-    frames: Frames
+    answer: Answer
     verified: Bool
-    of_linker: bool = False
-    approximate: Bool | None = None
-    check: Callable[[], None] = lambda: None
     failure: ReadFailure | None = None
     nameless: Int64 | None = None
-
-
-def is_dynamic_linker(paths: Iterable[str]) -> bool:
-    """Whether one of the files of a binary is that of Android's dynamic linker, by name."""
-    return any(LINKER.fullmatch(os.path.basename(path)) for path in paths)
 
 
 def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode, *, force: bool = False) -> Bool:
@@ -92,12 +66,12 @@ def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode, *, for
     functions = [profile.functions]
     function_count, line_count = len(profile.functions), len(locations.lines)
     for lookup in lookups:
-        frames = lookup.frames
+        frames = lookup.answer.frames
         found = np.diff(frames.offsets)
         with_source = any_frame(frames, frames.line > 0)
-        added, function, unnamed = frame_functions(profile, frames, mode, of_linker=lookup.of_linker)
+        added, function, unnamed = frame_functions(profile, lookup.answer, mode)
         try:
-            lookup.check()
+            lookup.answer.check()
         except ReadFailure as error:
             lookup.failure = error
             continue
@@ -132,23 +106,21 @@ def any_frame(frames: Frames, wanted: Bool) -> Bool:
     return result
 
 
-def frame_functions(
-    profile: Profile, frames: Frames, mode: Mode, *, of_linker: bool = False
-) -> tuple[Functions, Int64, Bool]:
-    """The profile functions of `frames`, which of them each frame is in, and which frames have no name.
+def frame_functions(profile: Profile, answer: Answer, mode: Mode) -> tuple[Functions, Int64, Bool]:
+    """The profile functions of the frames of an answer, which of them each frame is in, and which frames have no name.
 
     A function whose code comes from several files is one profile function a file, because a line number of
     the pprof schema counts in its function's file. The line of the declaration is given where it is in that
     file. Functions are in the order of their first frames, whatever else the table of the binary has.
     """
-    functions = frames.functions
+    frames, functions = answer.frames, answer.frames.functions
     used, row = used_rows(frames.function, len(functions))
     files, file_row = used_rows(frames.file, len(frames.files))
     pairs = pair(row, file_row)
     which = number_tuples(pairs.view(np.uint64).reshape(-1, 1).data)
     function, file = unpair(pairs[first_of_numbers(which)])
     add_all = profile.strings.add_all
-    shown = shown_names(functions, used, mode, of_linker)
+    shown = answer.shown(used, mode)
     name = add_all(shown.names).astype(np.int32)
     system_name = add_all(shown.system_names).astype(np.int32)
     filename = np.append(add_all(StringArray.of(frames.files).only(files)).astype(np.int32), np.int32(0))
@@ -162,54 +134,12 @@ def frame_functions(
     return added, which, shown.unnamed[row]
 
 
-class ShownNames(NamedTuple):
-    """The names and system names of functions, and which are there without a name that could be read."""
-
-    names: StringArray
-    system_names: StringArray
-    unnamed: Bool
-
-
-class KnownNames:
-    """The names that functions of a table were shown by, as numbers plus 1 of `strings`; 0: not yet."""
-
-    def __init__(self, count: int) -> None:
-        self.strings = StringTable()
-        self.name, self.system_name = np.zeros((2, count), np.uint32)
-        self.unnamed = np.zeros(count, np.bool_)
-
-
-def shown_names(functions: FunctionNames, rows: Int64, mode: Mode, of_linker: bool) -> ShownNames:
-    """The names of some functions.
-
-    Profiles ask a table for the same functions again and again, so the names are cached.
-    """
-    known = functions.known.get((mode, of_linker))
-    missing = rows if known is None else rows[known.name[rows] == 0]
-    if known is None or len(known.strings) + 2 * len(missing) > MAX_KNOWN:
-        known = functions.known[mode, of_linker] = KnownNames(len(functions))
-        missing = rows
-    if len(missing):
-        found = functions.take(missing)
-        linkage, plain = found.linkage, found.name
-        readable = demangle_android_linker(linkage, mode) if of_linker else demangle(linkage, mode)
-        if mode in ("default", "templates"):
-            plain = [text and simplify_plain(text, mode == "templates") for text in plain]
-        # A function without a linked name is known to the linker by its plain name at best, which is kept whole.
-        linked = [link or own_name(text) for link, text in zip(linkage, found.name, strict=True)]
-        names = linked if mode == "none" else [a or b for a, b in zip(plain, readable, strict=True)]
-        known.unnamed[missing] = found.unnamed()
-        known.system_name[missing] = known.strings.add_all(linked) + 1
-        known.name[missing] = known.strings.add_all(names) + 1  # the last: by this they are known
-    strings = known.strings.array()
-    return ShownNames(
-        strings.only(known.name[rows] - 1), strings.only(known.system_name[rows] - 1), known.unnamed[rows]
-    )
-
-
 def shown_functions(functions: Sequence[tuple[bytes, bytes, int]], mode: Mode) -> list[tuple[str, str, str, int]]:
-    """Readable name, linked name, path and line of the functions that share code."""
-    readable = demangle([name for name, _, _ in functions], mode)
+    """Readable name, linked name, path and line of the functions that share code. One that is not linked by a name of
+    its own has its qualified name in the place of that."""
+    is_linked = [b"::" not in name and b"<" not in name for name, _, _ in functions]
+    names = [(name, b"") if linked else (b"", name) for (name, _, _), linked in zip(functions, is_linked, strict=True)]
+    readable, _ = shown_names([linkage for linkage, _ in names], [plain for _, plain in names], mode)
     return [
         (shown.decode(errors="replace"), name.decode(errors="replace"), path.decode(errors="replace"), line)
         for shown, (name, path, line) in zip(readable, functions, strict=True)

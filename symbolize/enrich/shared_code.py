@@ -1,7 +1,7 @@
 """Names code that several functions share by who called it: the caller's call site says which function was meant (R355,
 described calls; R357, shared code by callers)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from posixpath import basename
@@ -9,13 +9,22 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Float64, Int32, Int64, distinct_inverse, pair, unpair
+from symbolize.core.arrays import (
+    Bool,
+    Float64,
+    Int32,
+    Int64,
+    distinct_inverse,
+    marked,
+    offsets_of,
+    pair,
+    ranges,
+    unpair,
+)
+from symbolize.enrich.frames import LookupResult
 from symbolize.names import demangle
 from symbolize.profile import Functions, Locations, Profile
 from symbolize.symbols import Function, LocationCalls, name_key, spellings_of
-
-CallsAt = Callable[[Int64], LocationCalls]
-"""Gives the calls at locations (ascending)."""
 
 UNDECIDED: Final = -1
 
@@ -66,7 +75,7 @@ class Decided(NamedTuple):
     origin: Int64
 
 
-def name_by_callers(profile: Profile, shared: Sequence[SharedCode], calls_at: CallsAt) -> Decided:
+def name_by_callers(profile: Profile, shared: Sequence[SharedCode], lookups: Sequence[LookupResult]) -> Decided:
     """Give shared code the name of the function that was called, stack by stack.
 
     A location that is another function than the one that is shown gets a location of its own, behind all others, with
@@ -78,7 +87,7 @@ def name_by_callers(profile: Profile, shared: Sequence[SharedCode], calls_at: Ca
         group[code.rows] = number
     at = np.flatnonzero(group[samples.locations] >= 0)
     namesakes = Namesakes(shared)
-    chosen = functions_called(profile, namesakes, group, at, calls_at)
+    chosen = functions_called(profile, namesakes, group, at, lookups)
     decided = chosen != UNDECIDED
     value = values_of(profile, at, group[samples.locations[at]], decided, len(shared))
     at, chosen = at[decided], chosen[decided]
@@ -103,7 +112,7 @@ def functions_called(
     namesakes: Namesakes,
     group: Int64,
     at: Int64,
-    calls_at: CallsAt,
+    lookups: Sequence[LookupResult],
 ) -> Int32:
     """Which function of its shared code each frame `at` a place of the stacks is, by its caller: int32, UNDECIDED where
     that says nothing. `group` is the shared code of each location.
@@ -115,7 +124,7 @@ def functions_called(
     is_last[samples.location_offsets[1:] - 1] = True  # of empty stacks that is the one before, or behind all
     called = np.flatnonzero(~is_last[at])
     callers, caller = distinct_inverse(samples.locations[at[called] + 1])
-    calls = calls_at(callers.astype(np.int64))
+    calls = calls_at(lookups, callers.astype(np.int64))
     above = np.searchsorted(at, at[called] + 1)
     above[np.append(at, -1)[above] != at[called] + 1] = len(at)
     chosen = np.full(len(at) + 1, UNDECIDED, np.int32)  # the last is for callers whose code is not shared
@@ -145,6 +154,29 @@ def functions_called(
             break
         chosen[called] = found
     return chosen[:-1]
+
+
+def calls_at(lookups: Sequence[LookupResult], locations: Int64) -> LocationCalls:
+    """The calls at `locations` (ascending), which are those of callers, by the lookups of their binaries."""
+    count = int(locations[-1]) + 1 if len(locations) else 0
+    is_asked = marked(locations, count)
+    index, caller, callee = [[np.zeros(0, np.int64)] for _ in range(3)]
+    functions: list[Function] = []
+    for lookup in lookups:
+        calls, rows = lookup.answer.calls, lookup.rows
+        if not len(calls.return_vaddr):
+            continue
+        asked = rows < count
+        asked[asked] = is_asked[rows[asked]]
+        first, last = calls.at(lookup.answer.vaddrs[asked], lookup.answer.machine)
+        index.append(np.repeat(np.searchsorted(locations, rows[asked]), last - first))
+        found = ranges(first, last - first)
+        caller.append(calls.caller[found] + len(functions))
+        callee.append(np.where(calls.callee[found] < 0, -1, calls.callee[found] + len(functions)))
+        functions += calls.functions
+    order = np.argsort(np.concatenate(index), kind="stable")
+    counts = np.bincount(np.concatenate(index), minlength=len(locations))
+    return LocationCalls(offsets_of(counts), np.concatenate(caller)[order], np.concatenate(callee)[order], functions)
 
 
 def values_of(profile: Profile, at: Int64, group: Int64, decided: Bool, count: int) -> Float64:

@@ -1,6 +1,11 @@
 """Demangling by language, simplification modes and clone suffixes (R114-R117)."""
 
-from symbolize.names.android_linker import LINKER_MARK, LINKER_PREFIX, demangle_android_linker
+from symbolize.names.android_linker import (
+    LINKER_MARK,
+    LINKER_PREFIX,
+    demangle_android_linker,
+    is_android_linker,
+)
 from symbolize.names.demangling import MODES, Mode, demangle, same_function, scope_text
 from symbolize.names.identity import (
     encodes,
@@ -11,6 +16,7 @@ from symbolize.names.identity import (
     public_name,
     variants,
 )
+from symbolize.names.shown import shown_names
 from symbolize.names.simplify import drop_clone_notes, drop_template_arguments, simplify, simplify_plain
 from symbolize.names.suffixes import last_component, own_name, split_suffix, strip_version
 
@@ -25,6 +31,7 @@ __all__ = [
     "drop_template_arguments",
     "encodes",
     "function_key",
+    "is_android_linker",
     "is_linker_made",
     "is_mangled",
     "last_component",
@@ -33,6 +40,7 @@ __all__ = [
     "public_name",
     "same_function",
     "scope_text",
+    "shown_names",
     "simplify",
     "simplify_plain",
     "split_suffix",

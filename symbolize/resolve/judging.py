@@ -11,7 +11,7 @@ from symbolize.evidence.judge import Judge, Judgement, Observed
 from symbolize.evidence.score import Count, Evidence
 from symbolize.resolve.addresses import MappedAddresses
 from symbolize.resolve.mapping_record import MappingRecord
-from symbolize.symbols import Binary, frames_at
+from symbolize.symbols import Binary
 
 MAX_PAIRS = 512
 """Pairs of a caller and what it called that are judged by lists of calls; of more an evenly spaced part, the same for
@@ -85,7 +85,7 @@ def same_names(record: MappingRecord, binaries: Sequence[tuple[Binary, MappedAdd
     first = None
     for binary, (vaddrs, inside) in binaries:
         there = without_tag(binary.images[0], vaddrs[inside] + np.uint64(binary.shift))
-        frames = frames_at(binary, there)
+        frames = binary.answer(there).frames
         names = [linked or name for linked, name in zip(frames.functions.linkage, frames.functions.name, strict=True)]
         found = inside, frames.offsets, [names[i] for i in frames.function.tolist()]
         first = first or found

@@ -9,7 +9,7 @@ from symbolize.binaries import BinaryIndex, Servers
 from symbolize.core.errors import check_type
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_roots, as_servers
 from symbolize.resolve.module import open_module
-from symbolize.symbols import Frames, TableCache, frames_at
+from symbolize.symbols import Frames, TableCache
 
 
 def lookup(
@@ -30,9 +30,11 @@ def lookup(
     """
     check_type("binary", binary, "a path or a build id", str, os.PathLike)
     with ExitStack() as held:
-        base = as_cache(cache)
-        index = BinaryIndex(as_roots(binaries), base.base if base is not None else None, as_servers(servers, held))
+        base, folders = as_cache(cache), as_roots(binaries)
+        name = os.fspath(binary)
+        roots = [*([name] if os.path.isfile(name) else []), *folders]
+        index = BinaryIndex(roots, base.base if base is not None and folders else None, as_servers(servers, held))
         held.callback(index.close)
-        module = open_module(os.fspath(binary), index, base)
+        module = open_module(name, index, base)
         held.callback(module.close)
-        return frames_at(module.binary, vaddrs)
+        return module.answer(vaddrs).frames

@@ -4,40 +4,35 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, find_binary, parse_build_id
-from symbolize.core.arrays import UInt64, distinct_inverse
+from symbolize.binaries import BinaryIndex, Companions, find_binary, find_file, parse_build_id
+from symbolize.core.arrays import TOP, UInt64, distinct_inverse
 from symbolize.core.errors import InputError, SymbolizeError
-from symbolize.core.reasons import Reason
-from symbolize.elf import read_build_id
+from symbolize.elf import without_tag
 from symbolize.resolve.opened import OpenBinaries
-from symbolize.symbols import Binary, Frames, TableCache, frames_at
-from symbolize.symbols.retrying_lookup import look_up
+from symbolize.symbols import Answer, Binary, TableCache, as_vaddrs
 
 PAGE: Final = 1 << 12
-
-
-class Names(NamedTuple):
-    """The answer for some vaddrs: `frames` at each, and where its function begins and ends (0: unknown)."""
-
-    frames: Frames
-    begin: UInt64
-    end: UInt64
 
 
 class Module:
     """One binary, which one request at a time uses."""
 
-    def __init__(self, opened: OpenBinaries, binary: Binary, build_id: str) -> None:
+    def __init__(self, opened: OpenBinaries, binary: Binary, build_id: str, path: str = "", is_verified: bool = True):
+        """`path` is that of the file that was asked for, if it was asked for by its path. `is_verified`: the files are
+        of the build that was asked for, not only in the place for it."""
         self._opened = opened
         self._lock = threading.Lock()
         self._is_closed = False
         self.binary = binary
         self.build_id = build_id
+        self.is_verified = is_verified
+        # Vaddrs are those of the file that was asked for, else of the one with the code.
+        self._shift = np.uint64(0 if path and path != binary.loaded.path else binary.shift)
 
     @property
     def base(self) -> int:
@@ -46,41 +41,29 @@ class Module:
         first = min((segment.vaddr for segment in self.binary.loaded.segments), default=0)
         return first - first % PAGE
 
-    def names(self, vaddrs: UInt64) -> Names:
-        """The frames at `vaddrs` (in any order). Raises ReadFailure, also if the module was closed meanwhile."""
-        ascending, which = distinct_inverse(vaddrs)
+    def answer(self, vaddrs: ArrayLike) -> Answer:
+        """The answer for `vaddrs`, in any order. Raises ReadFailure, also if the module was closed meanwhile, TypeError
+        and ValueError for wrong addresses."""
+        column = as_vaddrs(vaddrs)
         with self.used() as binary:
-            answer = look_up(binary, ascending, nearest_line=False, tables=None)
-            begin, end = binary.function_bounds(ascending)
+            answer = binary.answer(without_tag(binary.images[0], column + self._shift))
             answer.check()
-        return Names(answer.frames.take(which.astype(np.int64)), begin[which], end[which])
+        return answer
 
-    def frames(self, vaddrs: UInt64) -> Frames:
-        """The frames at `vaddrs` (in any order), without the bounds of functions. Raises as `names`."""
+    def function_bounds(self, vaddrs: UInt64) -> tuple[UInt64, UInt64]:
+        """Where the functions at `vaddrs`, in any order, begin and end; see `Binary.function_bounds`. Raises as
+        `answer`."""
+        ascending, which = distinct_inverse(vaddrs + self._shift)
         with self.used() as binary:
-            return frames_at(binary, vaddrs)
+            begin, end = binary.function_bounds(ascending)
+        return (begin - self._shift)[which], np.where(end > 0, end - self._shift, end)[which]
 
-    def reasons(self, vaddrs: UInt64, frames: Frames) -> list[Reason]:
-        """Why each of `vaddrs` has no name in `frames`, or that it has one. Raises as `names`."""
-        found = (np.diff(frames.offsets) > 0).tolist()
-        if all(found):
-            return [Reason.SYMBOLIZED] * len(found)
-        ascending, which = distinct_inverse(vaddrs)
+    def symbol_bounds(self, name: bytes) -> list[tuple[int, int]]:
+        """Begin and end of the symbols of a name, in order; the end is the begin where a symbol has no size. Raises as
+        `answer`."""
+        shift = int(self._shift)
         with self.used() as binary:
-            answer = look_up(binary, ascending, nearest_line=False, tables=None)
-            missing = Reason.NO_SYMBOLS if binary.is_stripped else Reason.OUTSIDE_SYMBOLS
-            segments = [(each.vaddr, each.vaddr + each.memory_size) for each in binary.loaded.segments]
-        corrupt = Reason.CORRUPT_DEBUG_INFO if answer.has_names else Reason.UNREADABLE
-        doubtful = answer.doubtful[which].tolist()
-        result = []
-        for vaddr, has_frames, is_doubtful in zip(vaddrs.tolist(), found, doubtful, strict=True):
-            if has_frames:
-                result.append(Reason.SYMBOLIZED)
-            elif segments and not any(begin <= vaddr < end for begin, end in segments):
-                result.append(Reason.OUTSIDE_SEGMENTS)
-            else:
-                result.append(corrupt if is_doubtful else missing)
-        return result
+            return [((begin - shift) & TOP, (end - shift) & TOP) for begin, end in binary.symbol_bounds(name)]
 
     @contextmanager
     def used(self) -> Iterator[Binary]:
@@ -109,34 +92,27 @@ def open_module(
     companions: Callable[[Sequence[str]], Companions] | None = None,
     by_build_id: bool | None = None,
 ) -> Module:
-    """The binary at the path `name`, with what `index` has of its build, or the binary of `index` with the build id
-    `name`; its `companions` as `OpenBinaries` has them. Raises InputError if there is none or it cannot be read.
+    """The binary at the path `name`, which is one of the roots of `index`, with what the index has of its build and by
+    its debug link, or the binary of `index` with the build id `name`; its `companions` as `OpenBinaries` has them.
+    Raises InputError if there is none or it cannot be read.
 
     Unless `by_build_id` says which of both `name` is, what could be a build id is a path if there is such a file.
     """
     opened = OpenBinaries(index, cache, companions)
+    if by_build_id is None:
+        by_build_id = may_be_build_id(name)
     try:
-        if may_be_build_id(name) if by_build_id is None else by_build_id:
+        if by_build_id:
             found = find_binary(index, name, "")
             chosen, problems = opened.one(found)
             problems = problems or [found.detail or "no binary has this build id"]
         else:
-            found = files_of(index, name)
+            found = find_file(index, name)
             chosen, problems = opened.with_file(name, found), opened.open(found).unreadable
         if chosen is None:
             raise InputError(name, "; ".join(problem.removeprefix(f"{name}: ") for problem in problems))
     except BaseException:
         opened.close()
         raise
-    return Module(opened, chosen, found.build_id)
-
-
-def files_of(index: BinaryIndex, path: str) -> BinaryMatch:
-    """The file at `path`, and what the index has of its build."""
-    try:
-        build_id = read_build_id(path)
-    except (InputError, OSError):
-        build_id = None
-    found = find_binary(index, build_id, "") if build_id and index.has_sources else BinaryMatch()
-    paths = [path, *(other for other in found.paths if other != path)]
-    return replace(found, paths=paths, expected={path: build_id or "", **found.expected})
+    path = "" if by_build_id else name
+    return Module(opened, chosen, found.build_id, path, is_verified=bool(path) or found.verified)

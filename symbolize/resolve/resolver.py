@@ -15,6 +15,7 @@ from symbolize.binaries import (
     Servers,
     fetch_missing,
     find_candidates,
+    find_file,
     find_recorded,
     missing_kinds,
     module_prefix,
@@ -37,7 +38,6 @@ from symbolize.resolve.code import CodeResolver
 from symbolize.resolve.huge_pages import HugePages, Layout, MatchOf, is_moved_text
 from symbolize.resolve.judging import judge_mapping, observe, same_names
 from symbolize.resolve.mapping_record import MappingRecord, has_map, records_of, weight_of_mappings
-from symbolize.resolve.module import files_of
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers import SymbolProviders
 from symbolize.resolve.resolution import Resolution, Resolutions
@@ -283,7 +283,7 @@ class MappingResolver:
         """The only binary there is for a profile without a memory map, if it cannot be anywhere else (R373, one binary
         without a map)."""
         path = self._only_binary
-        candidates, unreadable = self._open_candidates([("path", files_of(self._index, path))])
+        candidates, unreadable = self._open_candidates([("path", find_file(self._index, path))])
         if not candidates:
             return Resolution(reason=Reason.UNREADABLE, detail="; ".join(unreadable))
         binary = candidates[0].binary

@@ -14,10 +14,9 @@ from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct_inverse, 
 from symbolize.core.errors import ReadFailure
 from symbolize.names import demangle
 from symbolize.profile import Profile
-from symbolize.resolve.callers import DISTANCES, USUAL_DISTANCES
 from symbolize.resolve.mapping_record import caller_mask
 from symbolize.resolve.resolution import Resolutions
-from symbolize.symbols import Binary, spellings_of
+from symbolize.symbols import Binary, return_distances, spellings_of
 from symbolize.symbols.call_graph import UNKNOWN, CallGraph, Chain, Sites
 
 Answered = tuple[Binary, Int64, UInt64]
@@ -182,7 +181,7 @@ class StackReader:
         self._graphs.append(graph)
         chosen = is_caller[rows]
         asked, inverse = distinct_inverse(vaddrs[chosen])
-        found = sites_of(graph, asked, DISTANCES.get(binary.loaded.machine, USUAL_DISTANCES))
+        found = sites_of(graph, asked, return_distances(binary.loaded.machine))
         self._callee[rows[chosen]] = found.callee[inverse]
         self._has_no_call[rows[chosen]] = found.is_none[inverse]
 

@@ -12,7 +12,7 @@ from symbolize.core.arrays import UInt64
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.files import os_error_text
 from symbolize.core.json_text import json_cost
-from symbolize.names import Mode, demangle
+from symbolize.names import Mode
 from symbolize.resolve.module import Module
 from symbolize.serve.modules import HeldModule
 
@@ -27,10 +27,6 @@ MAX_MAP: Final = 1 << 13
 """Modules that a job lists."""
 MAX_ANSWER: Final = 128 << 20
 """Bytes of an answer."""
-MAX_KEPT: Final = 32 << 20
-"""Bytes of names that are kept for further requests."""
-ENTRY_SIZE: Final = 300
-"""Bytes that a kept name takes beside its texts."""
 MAX_OFFSET: Final = 1 << 63
 VADDRS: Final = 1 << 64
 MASK32: Final = (1 << 32) - 1
@@ -177,33 +173,6 @@ def as_json(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-class FunctionFields:
-    """The `function` fields of frames, by linkage name; those that were asked for are kept, up to `MAX_KEPT`."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[Mode, bytes], bytes] = {}
-        self._size = 0
-
-    def of(self, linked: Sequence[bytes], mode: Mode) -> list[bytes]:
-        """The fields of some functions, empty for those without a name."""
-        kept = self._kept  # another thread may begin a new one
-        found = [kept.get((mode, name)) for name in linked]
-        missing = [name for name, field in zip(linked, found, strict=True) if field is None]
-        made = {
-            name: quoted(b',"function":', text) for name, text in zip(missing, demangle(missing, mode), strict=True)
-        }
-        size = sum(ENTRY_SIZE + len(name) + len(field) for name, field in made.items())
-        if self._size + size > MAX_KEPT:
-            self._kept, self._size = {}, 0
-        if size <= MAX_KEPT:
-            self._kept.update(((mode, name), field) for name, field in made.items())
-            self._size += size
-        return [made[name] if field is None else field for name, field in zip(linked, found, strict=True)]
-
-
-FUNCTION_FIELDS: Final = FunctionFields()
-
-
 def frames_at(module: Module, offsets: Sequence[int], mode: Mode) -> dict[int, bytes]:
     """What is known of some offsets of a module, as the rest of a JSON object: function, where it begins, file and line
     of the outermost frame, and the frames inlined there, the innermost first. Offsets are looked up as they are:
@@ -211,12 +180,10 @@ def frames_at(module: Module, offsets: Sequence[int], mode: Mode) -> dict[int, b
     base = module.base
     offsets = [offset for offset in offsets if offset + base < VADDRS]
     vaddrs: UInt64 = np.array(offsets, np.uint64) + np.uint64(base)
-    names = module.names(vaddrs)
-    frames, functions = names.frames, names.frames.functions
+    answer, (begin, end) = module.answer(vaddrs), module.function_bounds(vaddrs)
+    frames = answer.frames
     rows, which = np.unique(frames.function, return_inverse=True)
-    chosen = functions.take(rows.astype(np.int64))
-    linked = [linkage or name for linkage, name in zip(chosen.linkage, chosen.name, strict=True)]
-    called = FUNCTION_FIELDS.of(linked, mode)
+    called = [quoted(b',"function":', name) for name in answer.shown(rows.astype(np.int64), mode).names]
     # By their numbers + 1: a line without a file is none.
     paths = {int(row) + 1: quoted(b',"file":', frames.files[int(row)]) for row in np.unique(frames.file) if row >= 0}
     # Most frames share function, file and line with others: each of these is written once.
@@ -230,7 +197,7 @@ def frames_at(module: Module, offsets: Sequence[int], mode: Mode) -> dict[int, b
         written.append(text)
     shown = [written[each] for each in number.tolist()]
     function = which.tolist()
-    starts, begins, ends = frames.offsets.tolist(), names.begin.tolist(), names.end.tolist()
+    starts, begins, ends = frames.offsets.tolist(), begin.tolist(), end.tolist()
     result: dict[int, bytes] = {}
     for row, (offset, vaddr) in enumerate(zip(offsets, vaddrs.tolist(), strict=True)):
         first, last = starts[row], starts[row + 1] - 1

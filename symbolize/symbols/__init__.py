@@ -1,10 +1,19 @@
 """Symbol tables: the frames at addresses of one binary, looked up in bulk."""
 
+from symbolize.symbols.answer import Answer, Tables, as_vaddrs
 from symbolize.symbols.binary import Binary, build_table
 from symbolize.symbols.builds import builds_of, is_same_build, misfit
-from symbolize.symbols.bulk import frames_at, lookup, opened
+from symbolize.symbols.bulk import lookup, opened
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder, was_made_of
-from symbolize.symbols.functions import Calls, Function, FunctionNames, LocationCalls, name_key, spellings_of
+from symbolize.symbols.functions import (
+    Calls,
+    Function,
+    FunctionNames,
+    LocationCalls,
+    name_key,
+    return_distances,
+    spellings_of,
+)
 from symbolize.symbols.nearest import lookup_nearest
 from symbolize.symbols.symbol_list_binary import SymbolListBinary
 from symbolize.symbols.table import FailedTable, Frames, FunctionsAt, SymbolTable
@@ -12,6 +21,7 @@ from symbolize.symbols.table_file import DamagedTable, read_table, write_table
 
 __all__ = [
     "DEFAULT_LIMIT",
+    "Answer",
     "Binary",
     "Calls",
     "DamagedTable",
@@ -24,10 +34,11 @@ __all__ = [
     "SymbolListBinary",
     "SymbolTable",
     "TableCache",
+    "Tables",
+    "as_vaddrs",
     "build_table",
     "builds_of",
     "default_folder",
-    "frames_at",
     "is_same_build",
     "lookup",
     "lookup_nearest",
@@ -35,6 +46,7 @@ __all__ = [
     "name_key",
     "opened",
     "read_table",
+    "return_distances",
     "spellings_of",
     "was_made_of",
     "write_table",

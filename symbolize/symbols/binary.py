@@ -8,12 +8,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from symbolize.core.arrays import UInt64, distinct_inverse, layer_at
+from symbolize.core.arrays import Bool, UInt64, distinct_inverse, layer_at
 from symbolize.core.errors import ReadFailure
 from symbolize.elf import ElfImage, jumps_through_tables
 from symbolize.elf.go_header import GO_SECTIONS
 from symbolize.elf.gotable import go_table
+from symbolize.names import is_android_linker
+from symbolize.symbols.answer import Answer, Tables, answer_of, in_order
 from symbolize.symbols.builds import agreeing, aligned, misfit, source_names
 from symbolize.symbols.cache import TableCache, content_of, facts_of, table_name
 from symbolize.symbols.functions import Calls
@@ -82,6 +85,26 @@ class Binary:
     def differs_from(self, other: Binary) -> str:
         """Why `other`, which has the same build id, is not used beside this one, in a sentence."""
         return misfit(self.loaded, other.loaded)
+
+    def answer(self, vaddrs: ArrayLike, *, nearest_line: bool = False, tables: Tables | None = None) -> Answer:
+        """The frames at n `vaddrs` (of `images`, in any order: uint64[n], or a list of integers), and why some have
+        none. With `nearest_line` frames without a line get the nearest earlier one (R170, nearest line); `tables` are
+        asked first. Raises ReadFailure if a file changed meanwhile, TypeError and ValueError for wrong addresses."""
+        return in_order(vaddrs, lambda asked: answer_of(self, asked, nearest_line, tables))
+
+    def is_loaded(self, vaddrs: UInt64) -> Bool:
+        """Which of `vaddrs` (of `images`) are in a segment; all of them in a file without any."""
+        segments = self.loaded.segments
+        own = vaddrs - np.uint64(self.shift)
+        inside = np.full(len(vaddrs), not segments)
+        for segment in segments:
+            inside |= own - np.uint64(segment.vaddr) < np.uint64(segment.memory_size)
+        return inside
+
+    @cached_property
+    def is_android_linker(self) -> bool:
+        """Whether one of the files is that of Android's dynamic linker, by name."""
+        return any(is_android_linker(image.path) for image in self.images)
 
     def table(self, vaddrs: UInt64 | None = None) -> SymbolTable:
         """The symbol table; with `vaddrs` (ascending) it may be one for these addresses alone, with the same answers.

@@ -3,19 +3,15 @@
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from operator import index
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from symbolize.core.arrays import UInt64, distinct_inverse
 from symbolize.core.errors import InputError, UsageError
 from symbolize.core.files import os_error_text
 from symbolize.elf import ElfImage
 from symbolize.symbols.binary import Binary
 from symbolize.symbols.builds import builds_of
 from symbolize.symbols.cache import TableCache
-from symbolize.symbols.retrying_lookup import look_up
 from symbolize.symbols.split_dwarf_files import Finder
 from symbolize.symbols.table import Frames
 
@@ -36,7 +32,9 @@ def lookup(
     for files of several binaries, TypeError and ValueError for addresses that are none.
     """
     with opened(files, cache=cache, finder=finder) as binary:
-        return frames_at(binary, vaddrs)
+        answer = binary.answer(vaddrs)
+        answer.check()
+        return answer.frames
 
 
 @contextmanager
@@ -62,42 +60,3 @@ def opened(
         binary = Binary(builds[0], finder, cache)
         held.callback(binary.close)
         yield binary
-
-
-def frames_at(binary: Binary, vaddrs: ArrayLike) -> Frames:
-    """The frames at `vaddrs`, in any order, of a binary that is open. Raises as `lookup` does."""
-    asked = as_vaddrs(vaddrs)
-    if np.all(asked[:-1] <= asked[1:]):
-        answer = look_up(binary, asked, nearest_line=False, tables=None)
-        frames = answer.frames
-    else:
-        ascending, which = distinct_inverse(asked)
-        answer = look_up(binary, ascending, nearest_line=False, tables=None)
-        frames = answer.frames.take(which)
-    answer.check()
-    return frames
-
-
-def as_vaddrs(values: ArrayLike) -> UInt64:
-    """Addresses as a column: uint64[n]. Raises TypeError for other than whole numbers, ValueError for other dimensions
-    or more than 64 bits."""
-    try:
-        column = values if isinstance(values, np.ndarray) else as_column([*map(index, values)])  # type: ignore[arg-type]
-    except TypeError as error:
-        raise TypeError("vaddrs: expected whole numbers") from error
-    except OverflowError as error:
-        raise ValueError("vaddrs: an address is negative or has more than 64 bits") from error
-    if column.ndim != 1:
-        raise ValueError(f"vaddrs: expected one dimension, not {column.ndim}")
-    if len(column) and column.dtype.kind not in "ui":
-        raise TypeError(f"vaddrs: expected whole numbers, not {column.dtype}")
-    if column.dtype.kind == "i" and len(column) and column.min() < 0:
-        raise ValueError("vaddrs: an address is negative")
-    return column.astype(np.uint64)
-
-
-def as_column(numbers: list[int]) -> UInt64:
-    """Whole numbers as a column. Raises OverflowError for those that do not fit; numpy 1 takes negative ones."""
-    if min(numbers, default=0) < 0:
-        raise OverflowError("an address is negative")
-    return np.array(numbers, np.uint64)

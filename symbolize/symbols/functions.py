@@ -2,29 +2,50 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt32, UInt64
 from symbolize.core.string_array import StringArray
+from symbolize.core.string_table import StringTable
 from symbolize.elf.plt import MARK
-from symbolize.names import function_key, split_suffix
+from symbolize.names import Mode, function_key, shown_names, split_suffix
 
 UNKNOWN = b"??"
 """The name of a function whose name is unknown, so that the stack keeps its depth."""
+
+MAX_KNOWN: Final = 1 << 18
+"""Names of a table's functions that are cached for further questions."""
+
+
+class ShownNames(NamedTuple):
+    """The names and system names of functions, and which are there without a name that could be read."""
+
+    names: StringArray
+    system_names: StringArray
+    unnamed: Bool
+
+
+class KnownNames:
+    """The names that functions of a table were shown by, as numbers plus 1 of `strings`; 0: not yet."""
+
+    def __init__(self, count: int) -> None:
+        self.strings = StringTable()
+        self.name, self.system_name = np.zeros((2, count), np.uint32)
+        self.unnamed = np.zeros(count, np.bool_)
 
 
 @dataclass(eq=False)
 class FunctionNames:
     """Functions, a row each: `linkage` and qualified `name`, of which either may be empty, `decl_file`, an index into
-    the table's files (-1: unknown), and `decl_line`. `known` caches what is derived from the names."""
+    the table's files (-1: unknown), and `decl_line`. `known` caches the names that were shown."""
 
     linkage: Sequence[bytes]
     name: Sequence[bytes]
     decl_file: Int32
     decl_line: UInt32
-    known: dict[Any, Any] = field(default_factory=dict)
+    known: dict[tuple[Mode, bool], KnownNames] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.linkage)
@@ -35,9 +56,23 @@ class FunctionNames:
             texts_of(self.linkage, rows), texts_of(self.name, rows), self.decl_file[rows], self.decl_line[rows]
         )
 
-    def unnamed(self) -> Bool:
-        """Which functions are there without a name that could be read."""
-        return np.array([name == UNKNOWN for name in self.name], np.bool_)
+    def shown(self, rows: Int64, mode: Mode, of_linker: bool = False) -> ShownNames:
+        """The names of some functions, as `mode` shows them; `of_linker`: they are of Android's dynamic linker."""
+        known = self.known.get((mode, of_linker))
+        missing = rows if known is None else rows[known.name[rows] == 0]
+        if known is None or len(known.strings) + 2 * len(missing) > MAX_KNOWN:
+            known = self.known[mode, of_linker] = KnownNames(len(self))
+            missing = rows
+        if len(missing):
+            found = self.take(missing)
+            names, linked = shown_names(found.linkage, found.name, mode, of_linker)
+            known.unnamed[missing] = [name == UNKNOWN for name in found.name]
+            known.system_name[missing] = known.strings.add_all(linked) + 1
+            known.name[missing] = known.strings.add_all(names) + 1  # the last: by this they are known
+        strings = known.strings.array()
+        return ShownNames(
+            strings.only(known.name[rows] - 1), strings.only(known.system_name[rows] - 1), known.unnamed[rows]
+        )
 
 
 class Function(NamedTuple):
@@ -79,6 +114,24 @@ class Calls:
         """No calls, as of a binary without debug information."""
         nothing = np.zeros(0, np.int64)
         return cls(np.zeros(0, np.uint64), nothing, nothing, [])
+
+    def at(self, vaddrs: UInt64, machine: str) -> tuple[Int64, Int64]:
+        """The first row and the one behind the last of the calls at each of the `vaddrs` of callers, by the first of
+        the distances of a machine with any (R356, where calls return)."""
+        first = last = np.zeros(len(vaddrs), np.int64)
+        for distance in return_distances(machine):
+            returns = vaddrs + np.uint64(distance)
+            low, high = (np.searchsorted(self.return_vaddr, returns, side) for side in ("left", "right"))
+            none = first == last
+            first, last = np.where(none, low, first), np.where(none, high, last)
+        return first, last
+
+
+def return_distances(machine: str) -> Sequence[int]:
+    """How far behind a caller's address its call returns to, the likeliest first: profiles have an address inside the
+    call instruction or, against the rules, the return address; on AArch64 also the call itself (R356, where calls
+    return)."""
+    return (1, 0, 4) if machine == "EM_AARCH64" else (1, 0)
 
 
 class LocationCalls(NamedTuple):

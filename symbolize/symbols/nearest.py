@@ -1,14 +1,18 @@
 """The nearest earlier line for addresses whose own is unknown, on demand (R170, nearest line)."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, UInt32, UInt64, distinct, views
-from symbolize.symbols.binary import Binary
 from symbolize.symbols.range_table import lookup
-from symbolize.symbols.symbol_list_binary import SymbolListBinary
 from symbolize.symbols.table import Frames, SymbolTable
+
+if TYPE_CHECKING:
+    from symbolize.symbols.binary import Binary
+    from symbolize.symbols.symbol_list_binary import SymbolListBinary
 
 MAX_STEPS = 128
 """How many instructions earlier, of the smallest size of the processor, a line may be."""
@@ -56,7 +60,7 @@ def lookup_nearest(binary: Binary | SymbolListBinary, vaddrs: UInt64) -> tuple[S
         return table, frames, approximate
     machine = binary.images[0].machine if binary.images else ""
     step = STEPS.get(machine, 1)
-    if isinstance(binary, Binary) and not binary.has_whole:
+    if not binary.has_whole:
         # A table for some addresses does not cover those before them.
         asked = distinct(vaddrs[without])
         if len(asked) > MAX_ASKED:

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from symbolize.core.arrays import Bool, UInt64, distinct_inverse, layer_at
 from symbolize.core.string_table import StringTable
 from symbolize.elf import ElfImage
+from symbolize.symbols.answer import Answer, Tables, in_order, table_answer
 from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.naming import choose_names
@@ -115,7 +117,8 @@ class SymbolListBinary:
     """A binary whose functions come from a list, the file `path`: it has no image, and vaddrs are those of the list."""
 
     images: Sequence[ElfImage] = ()
-    is_stripped = False
+    is_stripped = is_android_linker = False
+    has_whole = True
 
     def __init__(self, path: str, listing: SymbolList) -> None:
         self.path = path
@@ -127,6 +130,19 @@ class SymbolListBinary:
         if self._table is None:
             self._table = symbol_list_table(self._listing, symbol_layer([]))
         return self._table
+
+    def answer(self, vaddrs: ArrayLike, *, nearest_line: bool = False, tables: Tables | None = None) -> Answer:
+        """As `Binary.answer`; no tables are made ahead of lists."""
+        return in_order(vaddrs, lambda asked: table_answer(self, asked, nearest_line))
+
+    def is_loaded(self, vaddrs: UInt64) -> Bool:
+        """All of `vaddrs`: a list has no segments."""
+        return np.ones(len(vaddrs), np.bool_)
+
+    def check(self) -> None:
+        """Nothing: the list was read whole."""
+
+    table_again = table
 
     def covers(self, vaddrs: UInt64) -> Bool:
         """Which of `vaddrs` a function of the list covers."""

@@ -14,7 +14,7 @@ import pytest
 from symbolize.cli.commands import tool_of
 from symbolize.drop_in.binaries import Binaries, Places
 from symbolize.drop_in.input_lines import AT_ONCE, batches
-from symbolize.drop_in.llvm import Symbolizer
+from symbolize.drop_in.llvm import LlvmSymbolizer
 from symbolize.drop_in.llvm_options import parsed
 from symbolize.elf import ElfImage
 from symbolize.names import same_function
@@ -276,7 +276,7 @@ def test_file_that_becomes_unreadable(words: list[str], tmp_path: Path) -> None:
     shutil.copy(SPECTRA, path)
     problems: list[str] = []
     with Binaries(Places(), None) as binaries:
-        symbolizer = Symbolizer(parsed([f"--obj={path}", *words], "", False), binaries, problems.append)
+        symbolizer = LlvmSymbolizer(parsed([f"--obj={path}", *words], "", False), binaries, problems.append)
         assert b"main.cc" in symbolizer.answers([b"0x2340\n"])[0] and not problems
         path.write_bytes(b"no binary")
         answers = [symbolizer.answers([b"0x2340\n"]) for _ in range(2)]

@@ -9,7 +9,6 @@ import pytest
 from symbolize import names
 from symbolize.dwarf.closures import calibrated
 from symbolize.elf import ElfImage, read_symbols
-from symbolize.enrich.frames import shown_names
 from symbolize.symbols import build_table
 from tests.support.dwarf_writer import As, C, Die, Ref, die
 from tests.support.elf_writer import Symbol
@@ -209,7 +208,7 @@ def test_modes() -> None:
     function = die("subprogram", closure("const box&", at=CODE), linkage_name=TOTAL)
     table = build_table([image_of([unit(*TYPES, function, producer=GCC_12)])])
     row = table.lookup(np.array([CODE], np.uint64)).function.astype(np.int64)
-    shown = {mode: shown_names(table.functions, row, mode, False)[0][0].decode() for mode in names.MODES}
+    shown = {mode: table.functions.shown(row, mode)[0][0].decode() for mode in names.MODES}
     assert shown == {
         "default": "shop::total()::{lambda(ns::box const&)#1}::operator()",
         "templates": "shop::total()::{lambda(ns::box<int> const&)#1}::operator()",

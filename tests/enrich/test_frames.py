@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symbolize.enrich.frames import LookupResult, demangle_existing, expand, shown_names
+from symbolize.enrich.frames import LookupResult, demangle_existing, expand
 from symbolize.load import pprof as loader
 from symbolize.names import Mode
 from symbolize.profile import Profile, set_flags
-from symbolize.symbols import Frames, FunctionNames
+from symbolize.symbols import Answer, Calls, Frames, FunctionNames
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 from tests.support.profile_frames import frames_of
 
@@ -43,20 +43,20 @@ def resolved(
         np.array([place[declared[name][0]] if name in declared else -1 for name in linked], np.int32),
         np.array([declared[name][1] if name in declared else 0 for name in linked], np.uint32),
     )
-    return LookupResult(
-        np.array(rows, np.int64),
-        Frames(
-            np.cumsum([0, *map(len, chains)], dtype=np.int64),
-            np.array([linked.index(frame[0]) for frame in frames], np.int32),
-            np.array([place[frame[1]] for frame in frames], np.int32),
-            np.array([frame[2] for frame in frames], np.uint32),
-            np.array([frame[3] for frame in frames], np.uint32),
-            functions,
-            [file.encode() for file in files],
-            np.array(folded or [False] * len(rows), np.bool_),
-        ),
-        np.full(len(rows), names.get("verified", True)),
+    found = Frames(
+        np.cumsum([0, *map(len, chains)], dtype=np.int64),
+        np.array([linked.index(frame[0]) for frame in frames], np.int32),
+        np.array([place[frame[1]] for frame in frames], np.int32),
+        np.array([frame[2] for frame in frames], np.uint32),
+        np.array([frame[3] for frame in frames], np.uint32),
+        functions,
+        [file.encode() for file in files],
+        np.array(folded or [False] * len(rows), np.bool_),
     )
+    reasons = np.zeros(len(rows), np.uint8)
+    columns = np.zeros(len(rows), np.uint64), found, reasons, None, [], Calls.none(), []
+    answer = Answer(*columns, check=lambda: None, machine="", of_linker=False)
+    return LookupResult(np.array(rows, np.int64), answer, np.full(len(rows), names.get("verified", True)))
 
 
 def test_chains_in_place() -> None:
@@ -228,9 +228,9 @@ def test_a_name_that_could_not_be_read_replaces_none() -> None:
 
 def test_names_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a table that many profiles ask; what was forgotten is found again."""
-    monkeypatch.setattr("symbolize.enrich.frames.MAX_KNOWN", 4)
-    functions = resolved([0], [[(f"f{number}", "a.c", 1, 1) for number in range(10)]]).frames.functions
+    monkeypatch.setattr("symbolize.symbols.functions.MAX_KNOWN", 4)
+    functions = resolved([0], [[(f"f{number}", "a.c", 1, 1) for number in range(10)]]).answer.frames.functions
     for rows in ([0, 1, 2], [2, 3], [4, 5, 6], [6], [1, 9]):
-        shown = shown_names(functions, np.array(rows, np.int64), "default", False)
+        shown = functions.shown(np.array(rows, np.int64), "default")
         assert [*shown.names] == [*shown.system_names] == [f"f{row}".encode() for row in rows]
         assert len(functions.known["default", False].strings) <= 4

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus as Status
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.support.fixture_files import FIXTURES
@@ -208,17 +207,6 @@ def test_answers_are_bounded(server: HttpClient, monkeypatch: pytest.MonkeyPatch
     assert server.symbolicate(job(LEDGER, [INLINED])).status == Status.OK
 
 
-def test_names_that_are_kept(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same request has the same answer, whether names are kept, forgotten or too many to keep."""
-    asked = job(LEDGER, [*range(0x2500, 0x6000, 7)])
-    answers = {server.symbolicate(asked).body for _ in range(2)}
-    for room in (0, 20_000):
-        monkeypatch.setattr(symbolication, "MAX_KEPT", room)
-        answers |= {server.symbolicate(asked).body for _ in range(3)}
-    assert len(answers) == 1
-    assert answers.pop().count(b'"function":') > 100
-
-
 def test_source_of_a_frame(server: HttpClient) -> None:
     """Of the files at the address only, below the folders with sources only."""
     offsets = [*range(INLINED, INLINED + 0x200, 4)]
@@ -261,11 +249,11 @@ def test_files_that_come_and_go(tmp_path: Path) -> None:
         (tmp_path / "bin" / "ledger").unlink()
         modules.walk_again(0)
         # Who holds it goes on with the file that it was.
-        assert len(first.names(np.array([INLINED], np.uint64)).frames) == 1
+        assert len(first.answer([INLINED]).frames) == 1
         with modules.held(asked) as again:
             assert again is not None
             assert again is not first
-            assert len(again.names(np.array([INLINED], np.uint64)).frames) == 1
+            assert len(again.answer([INLINED]).frames) == 1
     modules.close()
 
 

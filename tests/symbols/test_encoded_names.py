@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from symbolize import names
-from symbolize.enrich.frames import shown_names
 from symbolize.symbols import build_table
 from tests.support.dwarf_writer import As, die, function
 from tests.support.elf_writer import NOTYPE, Symbol, text
@@ -98,7 +97,7 @@ def test_functions_of_one_name_stay_apart() -> None:
     table = build_table([image_of([unit(*functions, language=PASCAL)], symbols=symbols)])
     rows = np.unique(table.lookup(np.array([0x1000, 0x1010, 0x1020], np.uint64)).function).astype(np.int64)
     for mode in names.MODES:
-        shown, linked, _ = shown_names(table.functions, rows, mode, False)
+        shown, linked, _ = table.functions.shown(rows, mode)
         assert set(shown) == set(linked) == {symbol.name.encode() for symbol in symbols}  # type: ignore[union-attr]
 
 
@@ -115,10 +114,10 @@ def test_functions_of_one_name_stay_apart() -> None:
 def test_system_name_is_whole(name: str, system_name: str, shown: str | None) -> None:
     """Without a linked name the system name is DW_AT_name, arguments included; `name` goes by the mode (rule R262)."""
     table = build_table([image_of([unit(die("namespace", function(name, 0x1000, 0x10), name="ns"))])])
-    short, linked, _ = shown_names(table.functions, np.zeros(1, np.int64), "default", False)
+    short, linked, _ = table.functions.shown(np.zeros(1, np.int64), "default")
     assert [*linked] == [system_name.encode()]
     assert shown is None or [*short] == [shown.encode()]
-    full, _, _ = shown_names(table.functions, np.zeros(1, np.int64), "full", False)
+    full, _, _ = table.functions.shown(np.zeros(1, np.int64), "full")
     assert [*full] == [f"ns::{name}".encode()]
 
 
