@@ -10,13 +10,16 @@ from symbolize.names.operators import operator_end
 # Words that make a suffix alone (`.cold`) or with one number behind it (`.cold.3`).
 _OPTIONALLY_NUMBERED = frozenset(
     {
-        b"avx", b"avx2", b"avx512bw", b"avx512cd", b"avx512dq", b"avx512f", b"avx512vl", b"bmi", b"bmi2",
-        b"cold", b"default", b"eh", b"fma", b"fma4", b"hot", b"ifunc", b"localalias", b"popcnt", b"resolver", b"sse",
-        b"sse2", b"sse3", b"sse4_1", b"sse4_2", b"sse4a", b"ssse3", b"unlikely", b"warm",
+        b"argelim", b"argprom", b"avx", b"avx2", b"avx512bw", b"avx512cd", b"avx512dq", b"avx512f", b"avx512vl",
+        b"bmi", b"bmi2", b"cfi", b"cold", b"default", b"eh", b"fma", b"fma4", b"hot", b"ifunc", b"localalias",
+        b"popcnt", b"resolver", b"retelim", b"simdclone", b"sse", b"sse2", b"sse3", b"sse4_1", b"sse4_2", b"sse4a",
+        b"ssse3", b"unlikely", b"warm",
     }
 )  # fmt: skip
 # Words that are a suffix only together with a number.
-_NUMBERED = frozenset({b"__part", b"__uniq", b"constprop", b"isra", b"lto_priv", b"part"})
+_NUMBERED = frozenset(
+    {b"__part", b"__uniq", b"clone", b"constprop", b"isra", b"lto_priv", b"memprof", b"part", b"specialized"}
+)
 _VERSION = re.compile(rb"[\w.+-]+")
 _HEX_DIGITS = b"0123456789abcdefABCDEF"
 

@@ -177,6 +177,23 @@ def test_a_c_name_loses_its_clone_suffix() -> None:
     assert one(b"foo.cold", "none") == b"foo.cold"
 
 
+CLONES = b"""
+.argprom .argelim .retelim .argprom.1 .specialized.2 .memprof.1 .memprof.2.llvm.9 .cfi .__uniq.12.cold .__part.3
+.llvm.123 .hot .cold .cold.1 .unlikely .warm .eh .constprop.0.isra.1 .part.2.cold .lto_priv.0 .localalias .clone.4
+.simdclone.0 .avx2 .avx2.1 .arch_haswell .default .resolver .ifunc
+""".split()
+"""What gcc and LLVM append to the names of copies and parts of functions that have no name of their own."""
+
+
+@pytest.mark.parametrize("suffix", CLONES)
+@pytest.mark.parametrize("mode", ["default", "templates", "full"])
+def test_names_of_c_and_cpp_lose_the_same_suffixes(suffix: bytes, mode: names.Mode) -> None:
+    """A copy is shown under the name of the function, in whichever language (rule R115)."""
+    shown = b"foo()" if mode == "full" else b"foo"
+    assert names.demangle([b"foo" + suffix, b"_Z3foov" + suffix], mode) == [b"foo", shown]
+    assert names.split_suffix(b"foo" + suffix) == (b"foo", suffix)
+
+
 SUFFIXES = [
     (b"foo.constprop.0", b"foo", b".constprop.0"),
     (b"foo.part.1.cold", b"foo", b".part.1.cold"),
