@@ -41,6 +41,12 @@ class Frame(NamedTuple):
         """The name, with a mark if it may be that of another function."""
         return (self.function or "??") + (" [folded]" if self.is_folded else "")
 
+    @property
+    def where(self) -> str:
+        """Path, line and column as far as they are known; a column without a line would be taken for one."""
+        numbers = (self.line, self.column) if self.column else (self.line,)
+        return ":".join([self.path, *map(str, numbers if self.line else ())])
+
 
 class Place(NamedTuple):
     """What is known of an address: its frames, innermost first, or the reason why there are none."""
@@ -144,7 +150,6 @@ def lines_of(place: Place, reason: str) -> list[str]:
         return [f"{place.address:#x}: no name: {reason}"]
     lines = []
     for number, frame in enumerate(place.frames):
-        where = ":".join([frame.path, *(str(each) for each in (frame.line, frame.column) if each)])
         start = f"{place.address:#x}: " if not number else "    inlined into "
-        lines.append(f"{start}{frame.shown}{f'  {where}' if frame.path else ''}")
+        lines.append(f"{start}{frame.shown}{f'  {frame.where}' if frame.path else ''}")
     return lines

@@ -124,8 +124,7 @@ def with_names(line: bytes, frame: TraceLine, place: Place) -> bytes:
 
 def shown(frame: Frame, before_path: bytes) -> bytes:
     """A frame in a line."""
-    where = ":".join([frame.path, *(str(each) for each in (frame.line, frame.column) if each)])
-    return encoded(frame.shown) + (before_path + encoded(where) if frame.path else b"")
+    return encoded(frame.shown) + (before_path + encoded(frame.where) if frame.path else b"")
 
 
 def encoded(text: str) -> bytes:

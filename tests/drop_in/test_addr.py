@@ -4,9 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from symbolize import lookup
 from tests.support.drop_ins import SPECTRA, Output, own
+from tests.support.elf_writer import ALLOC, EXEC, Section, Segment, Symbol, elf_file
 from tests.support.fixture_files import BINARIES
 
 HEADER = "/usr/lib/gcc/x86_64-linux-gnu/12/../../../../include/c++/12/bits/std_function.h"
@@ -101,6 +104,41 @@ def test_errors(words: list[str], code: int, problem: str, addr: Command) -> Non
     found = addr(words)
     assert (found.code, found.err.count(b"\n")) == (code, 1)
     assert problem in found.err.decode() and len(found.err) < 400
+
+
+def test_functions_that_share_code(addr: Command) -> None:
+    """A function that may be any of several is marked: the outermost, not what is inlined there."""
+    path = BINARIES / "twins" / "mold-all" / "twins"
+    every = range(0x201340, 0x201BE0, 4)
+    vaddrs = [vaddr for vaddr, is_folded in zip(every, lookup(path, every).folded, strict=True) if is_folded]
+    words = [str(path), *map(hex, vaddrs)]
+    for place in map(json.loads, addr([*words, "--json"]).out.splitlines()):
+        *inlined, outer = place["frames"]
+        assert outer["folded"] is True and not any("folded" in frame for frame in inlined)
+    text = addr(words).out.decode()
+    assert text.count(" [folded]  /src/") == len(vaddrs) > 5
+    assert b"folded" not in addr([str(SPECTRA), "2340", "--json"]).out
+
+
+def test_a_column_without_a_line(addr: Command) -> None:
+    """Line 0 stays unknown, whatever column it has, which would be taken for the line."""
+    path = BINARIES / "headers" / "debug" / "libwalk-thumb.so.debug"
+    every = np.arange(0, 0x2D8, 2)
+    frames = lookup(path, every)
+    row = np.flatnonzero((frames.line == 0) & (frames.column > 0))[0]
+    vaddr = int(every[np.searchsorted(frames.offsets, row, side="right") - 1])
+    assert any(line.endswith("/walk.c") for line in addr([str(path), hex(vaddr)]).out.decode().splitlines())
+
+
+def test_a_file_in_the_place_of_a_build_id(addr: Command, tmp_path: Path) -> None:
+    """A message says that nothing else proves that the file has the build id."""
+    place = tmp_path / ".build-id" / "aa" / "bbbbbb.debug"
+    place.parent.mkdir(parents=True)
+    code = Section(".text", bytes(0x40), flags=ALLOC | EXEC, address=0x1000)
+    place.write_bytes(elf_file([code], [Segment(0x1000, 0x40, 5)], [Symbol("f", 0x1000, 16, section=".text")]))
+    found = addr(["BUILDID:aabbbbbb", "1004", "-b", str(tmp_path)])
+    assert (found.code, found.out) == (0, b"0x1004: f\n")
+    assert found.err.startswith(b"symbolize: BUILDID:aabbbbbb: unverified: ") and found.err.count(b"\n") == 1
 
 
 def test_kept_table(addr: Command, tmp_path: Path) -> None:
