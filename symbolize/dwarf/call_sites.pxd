@@ -7,7 +7,7 @@ from symbolize.dwarf.die_walk cimport is_c
 from symbolize.dwarf.reader cimport Reader
 
 @cython.final
-cdef class CallSites:
+cdef class CallColumns:
     cdef public unsigned long long[::1] return_pc
     cdef public unsigned long long[::1] pc
     cdef public unsigned long long[::1] origin
@@ -19,6 +19,6 @@ cdef class CallSites:
     cdef Py_ssize_t add(self) except -1 nogil
     cpdef grow(self)
 
-cdef int read_call_site(Reader reader, AbbrevTables tables, Py_ssize_t abbreviation, long long owner, CallSites found) except -1 nogil
-cdef long long read_caller(Reader reader, AbbrevTables tables, Py_ssize_t abbreviation, unsigned long long die, CallSites found) except -2 nogil
-cpdef find_call_sites(Reader reader, Py_ssize_t unit, CallSites found, long long[::1] stack)
+cdef int read_call_site(Reader reader, AbbrevTables tables, Py_ssize_t abbreviation, long long owner, CallColumns found) except -1 nogil
+cdef long long read_caller(Reader reader, AbbrevTables tables, Py_ssize_t abbreviation, unsigned long long die, CallColumns found) except -2 nogil
+cpdef find_call_sites(Reader reader, Py_ssize_t unit, CallColumns found, long long[::1] stack)

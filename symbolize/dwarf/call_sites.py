@@ -21,7 +21,7 @@ COLUMNS = ("return_pc", "pc", "origin", "declared", "owner", "flags")
 
 
 @cython.cclass
-class CallSites:
+class CallColumns:
     """Functions and their calls, a row each; the first `count` rows are valid.
 
     Of a call `return_pc` is where it returns to and `pc` where it is (2⁶⁴-1: unknown), `origin` the DIE of the function
@@ -51,7 +51,11 @@ class CallSites:
 
 
 def read_call_site(
-    reader: Reader, tables: AbbrevTables, abbreviation: cython.Py_ssize_t, owner: cython.longlong, found: CallSites
+    reader: Reader,
+    tables: AbbrevTables,
+    abbreviation: cython.Py_ssize_t,
+    owner: cython.longlong,
+    found: CallColumns,
 ) -> cython.int:
     """Read the DIE of a call in the function of row `owner` and add it, unless nothing says where it is: then the
     function does not list all calls. A tail call counts wherever it is."""
@@ -95,7 +99,7 @@ def read_caller(
     tables: AbbrevTables,
     abbreviation: cython.Py_ssize_t,
     die: cython.ulonglong,
-    found: CallSites,
+    found: CallColumns,
 ) -> cython.longlong:
     """Read the DIE of a subprogram and add it; its row."""
     i: cython.int
@@ -135,7 +139,7 @@ def read_caller(
 
 @cython.ccall
 def find_call_sites(  # type: ignore[no-untyped-def]
-    reader: Reader, unit: cython.Py_ssize_t, found: CallSites, stack: cython.longlong[::1]
+    reader: Reader, unit: cython.Py_ssize_t, found: CallColumns, stack: cython.longlong[::1]
 ):
     """Add the functions of `unit` and their calls to `found`; `stack` is scratch space of MAX_DIE_DEPTH entries.
 
@@ -215,7 +219,7 @@ def find_call_sites(  # type: ignore[no-untyped-def]
                 break
 
 
-def walk_call_sites(reader: Reader, selected, found: CallSites) -> None:  # type: ignore[no-untyped-def]
+def walk_call_sites(reader: Reader, selected, found: CallColumns) -> None:  # type: ignore[no-untyped-def]
     """Add the functions of the units `selected` (int64[m]) and their calls."""
     stack = memoryview(np.full(MAX_DIE_DEPTH, -1, np.int64))
     reader.tables.compile(np.asarray(reader.units.table)[selected])

@@ -16,8 +16,8 @@ from symbolize.names import demangle
 from symbolize.profile import Profile
 from symbolize.resolve.mapping_record import caller_mask
 from symbolize.resolve.resolution import Resolutions
-from symbolize.symbols import Binary, return_distances, spellings_of
-from symbolize.symbols.call_graph import UNKNOWN, CallGraph, Chain, Sites
+from symbolize.symbols import Binary, spellings_of
+from symbolize.symbols.call_graph import UNKNOWN, CallGraph, Chain
 
 Answered = tuple[Binary, Int64, UInt64]
 """A binary, locations in it, and their vaddrs."""
@@ -181,7 +181,7 @@ class StackReader:
         self._graphs.append(graph)
         chosen = is_caller[rows]
         asked, inverse = distinct_inverse(vaddrs[chosen])
-        found = sites_of(graph, asked, return_distances(binary.loaded.machine))
+        found = graph.sites(asked)
         self._callee[rows[chosen]] = found.callee[inverse]
         self._has_no_call[rows[chosen]] = found.is_none[inverse]
 
@@ -213,18 +213,6 @@ def reader_of(profile: Profile, resolutions: Resolutions) -> StackReader:
         if isinstance(binary, Binary)
     ]
     return StackReader(pairs_of(profile), answered, len(profile.locations))
-
-
-def sites_of(graph: CallGraph, vaddrs: UInt64, distances: Sequence[int]) -> Sites:
-    """What is called at each of `vaddrs` (ascending), which are inside of calls (R356, where calls return)."""
-    found = Sites(np.full(len(vaddrs), UNKNOWN, np.uint64), *np.zeros((2, len(vaddrs)), np.bool_))
-    for distance in distances:
-        sites = graph.sites(vaddrs + np.uint64(distance))
-        is_first = sites.is_call & ~found.is_call
-        found = Sites(
-            np.where(is_first, sites.callee, found.callee), found.is_call | sites.is_call, found.is_none | sites.is_none
-        )
-    return found._replace(is_none=found.is_none & ~found.is_call)
 
 
 def pairs_of(profile: Profile) -> StackPairs:

@@ -11,7 +11,6 @@ from symbolize.symbols.functions import (
     FunctionNames,
     LocationCalls,
     name_key,
-    return_distances,
     spellings_of,
 )
 from symbolize.symbols.nearest import lookup_nearest
@@ -46,7 +45,6 @@ __all__ = [
     "name_key",
     "opened",
     "read_table",
-    "return_distances",
     "spellings_of",
     "was_made_of",
     "write_table",

@@ -19,7 +19,7 @@ from symbolize.names import is_android_linker
 from symbolize.symbols.answer import Answer, Tables, answer_of, in_order
 from symbolize.symbols.builds import agreeing, aligned, misfit, source_names
 from symbolize.symbols.cache import TableCache, content_of, facts_of, table_name
-from symbolize.symbols.functions import Calls
+from symbolize.symbols.functions import Calls, return_distances
 from symbolize.symbols.table import FunctionsAt, SymbolTable
 
 if TYPE_CHECKING:
@@ -291,7 +291,8 @@ class Binary:
             jumps = jumps_through_tables(code)
             if jumps is not None and code is self.loaded:
                 jumps = np.sort(jumps + np.uint64(self.shift))
-            return CallGraph(dwarf, symbols, jumps, believes_all=believes_all)
+            distances = return_distances(self.loaded.machine)
+            return CallGraph(dwarf, symbols, jumps, distances, believes_all=believes_all)
 
     def is_cached(self) -> bool:
         """Whether the whole table is at hand, in memory or in the cache."""

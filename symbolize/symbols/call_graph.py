@@ -15,8 +15,7 @@ from symbolize.dwarf.constants import ALL_CALLS, ALL_TAIL_CALLS, FUNCTION, NOWHE
 from symbolize.dwarf.decode import Dwarf
 from symbolize.dwarf.producers import listed_calls
 from symbolize.dwarf.sources import Source
-from symbolize.symbols.call_index import MAX_NAMESAKES, CallIndex
-from symbolize.symbols.calls import UnitCalls, functions_of, joined_calls, sources_of, walk
+from symbolize.symbols.call_sites import MAX_NAMESAKES, CallSites, functions_of, sources_of
 from symbolize.symbols.elf_symbols import SymbolLayer
 from symbolize.symbols.functions import Function, name_key
 
@@ -75,19 +74,29 @@ class Reach(NamedTuple):
 class CallGraph:
     """The calls of the binary with the debug information `dwarf` and the symbols `symbols`.
 
-    `jumps` are the vaddrs of its jumps through tables at fixed addresses, ascending, None if they are not known. With
+    `jumps` are the vaddrs of its jumps through tables at fixed addresses, ascending, None if they are not known, and
+    `distances` those from the address of a caller to where its call may return, the likeliest first. With
     `believes_all` lists of calls that the compiler calls complete count as such, whether they are or not; if they may
     not be, `may_lack_calls` says so.
     """
 
-    def __init__(self, dwarf: Dwarf, symbols: SymbolLayer, jumps: UInt64 | None, *, believes_all: bool) -> None:
+    def __init__(
+        self,
+        dwarf: Dwarf,
+        symbols: SymbolLayer,
+        jumps: UInt64 | None,
+        distances: Sequence[int],
+        *,
+        believes_all: bool,
+    ) -> None:
         self.may_lack_calls = False
         self._dwarf = dwarf
         self._symbols = symbols
         self._jumps = jumps
+        self._distances = distances
         self._believes_all = believes_all
         self._is_read = np.zeros(len(dwarf.units.offset), np.bool_)
-        self._index = CallIndex(UnitCalls.none(), dwarf.code)
+        self._table = CallSites.none(dwarf)
         self._functions: dict[int, Function] = {}
         self._keys: dict[int, bytes] = {}
         self._defined: dict[int, Definition | None] = {}
@@ -95,23 +104,32 @@ class CallGraph:
         self._vaddrs: dict[bytes, list[int]] | None = None
         self._reaches: dict[int, Reach] = {}
 
-    def sites(self, return_vaddrs: UInt64) -> Sites:
+    def sites(self, vaddrs: UInt64) -> Sites:
+        """What is known of each of `vaddrs` (ascending), which are inside of calls (R356, where calls return)."""
+        found = Sites(np.full(len(vaddrs), UNKNOWN, np.uint64), *np.zeros((2, len(vaddrs)), np.bool_))
+        for distance in self._distances:
+            callee, is_call, is_none = self._returns(vaddrs + np.uint64(distance))
+            is_first = is_call & ~found.is_call
+            found = Sites(np.where(is_first, callee, found.callee), found.is_call | is_call, found.is_none | is_none)
+        return found._replace(is_none=found.is_none & ~found.is_call)
+
+    def _returns(self, return_vaddrs: UInt64) -> Sites:
         """What is known of each return address (ascending)."""
         self._read(self._dwarf.claims.units_for(return_vaddrs - np.uint64(1)))
-        index = self._index
-        at = np.searchsorted(index.return_pcs, return_vaddrs)
-        row = np.append(index.by_return, -1)[at]
-        is_call = np.append(index.return_pcs, np.uint64(UNKNOWN))[at] == return_vaddrs
+        table = self._table
+        at = np.searchsorted(table.return_pcs, return_vaddrs)
+        row = np.append(table.by_return, -1)[at]
+        is_call = np.append(table.return_pcs, np.uint64(UNKNOWN))[at] == return_vaddrs
         callee = np.full(len(at), UNKNOWN, np.uint64)
-        callee[is_call] = index.calls.origin[row[is_call]]
+        callee[is_call] = table.origin[row[is_call]]
         # Between two calls of one function that lists all of them there is no other, unless its code is in several
         # parts: then another function may be there, of which no call is known.
-        owner = np.concatenate(([-1], index.calls.owner[index.by_return], [-2]))
+        owner = np.concatenate(([-1], table.owner[table.by_return], [-2]))
         is_none = ~is_call & (owner[at] == owner[at + 1])
-        is_none[is_none] = (index.calls.flags[owner[at[is_none]]] & ALL_CALLS) > 0
+        is_none[is_none] = (table.flags[owner[at[is_none]]] & ALL_CALLS) > 0
         at = at[is_none]
         before, here, behind = map(
-            self._symbols_at, (index.return_pcs[at - 1], return_vaddrs[is_none], index.return_pcs[at])
+            self._symbols_at, (table.return_pcs[at - 1], return_vaddrs[is_none], table.return_pcs[at])
         )
         is_none[is_none] = (here >= 0) & (before == here) & (behind == here)
         return Sites(callee, is_call, is_none)
@@ -209,7 +227,7 @@ class CallGraph:
 
     def _define(self, functions: UInt64) -> None:
         """Find the definitions of functions: what completes the DIE that names one, else what its symbol is at."""
-        row, dead = self._index.linked(functions)
+        row, dead = self._table.linked(functions)
         rest = np.flatnonzero(row < 0)
         row[rest] = self._by_symbol(functions[rest].tolist())
         # Of a function that was folded only this copy is known, without code.
@@ -230,17 +248,17 @@ class CallGraph:
         ]
         every = distinct(np.array([vaddr for some in vaddrs for vaddr in some], np.uint64))
         self._read(self._dwarf.claims.units_for(every))
-        index, dies = self._index, self._index.calls.origin.tolist()
-        candidates = [index.entered_at(some) for some in vaddrs]
+        table, dies = self._table, self._table.origin.tolist()
+        candidates = [table.entered_at(some) for some in vaddrs]
         self.name({dies[row] for some in candidates for row in some})
         same = [
             [row for row in some if self.key(dies[row]) == self.key(function)]
             for function, some in zip(functions, candidates, strict=True)
         ]
         if any(some and not rows for some, rows in zip(vaddrs, same, strict=True)):
-            self.name(dies[row] for row in index.ranged.tolist())
+            self.name(dies[row] for row in table.ranged.tolist())
             ranged: dict[bytes, list[int]] = {}
-            for row in index.ranged.tolist():  # where these begin is not known
+            for row in table.ranged.tolist():  # where these begin is not known
                 ranged.setdefault(self.key(dies[row]), []).append(row)
             ranged.pop(b"", None)
             same = [rows or ranged.get(self.key(function), []) for function, rows in zip(functions, same, strict=True)]
@@ -248,22 +266,22 @@ class CallGraph:
 
     def _only(self, rows: list[int], function: Function) -> int:
         """The one of the definitions `rows` of functions of one name that is `function`, -1 if that is not known."""
-        calls = self._index.calls
+        table = self._table
         if len(rows) > MAX_NAMESAKES:
             return -1
-        exact = [row for row in rows if declaration(self._functions[int(calls.origin[row])]) == declaration(function)]
+        exact = [row for row in rows if declaration(self._functions[int(table.origin[row])]) == declaration(function)]
         rows = exact or rows
-        return rows[0] if rows and len(set(calls.pc[rows].tolist())) == 1 else -1
+        return rows[0] if rows and len(set(table.pc[rows].tolist())) == 1 else -1
 
     def _add_definitions(self, rows: Int64) -> None:
         """Add the functions of some rows."""
         rows = rows[[row not in self._of_row for row in rows.tolist()]]
-        index, calls = self._index, self._index.calls
-        offsets, pcs, callees = index.tail_calls(rows)
+        table = self._table
+        offsets, pcs, callees = table.tail_calls(rows)
         tail_calls = [*map(TailCall, pcs.tolist(), callees.tolist())]
         ends = offsets.tolist()
-        vouches = (calls.flags[rows] & ALL_TAIL_CALLS) > 0
-        columns = rows.tolist(), calls.origin[rows].tolist(), vouches.tolist(), index.entries(rows).tolist()
+        vouches = (table.flags[rows] & ALL_TAIL_CALLS) > 0
+        columns = rows.tolist(), table.origin[rows].tolist(), vouches.tolist(), table.entries(rows).tolist()
         for row, die, is_whole, entry, begin, end in zip(*columns, ends[:-1], ends[1:], strict=True):
             self._of_row[row] = Definition(die, is_whole, entry, tail_calls[begin:end])
 
@@ -283,12 +301,12 @@ class CallGraph:
         if len(new):
             self._is_read[new] = True
             parts = [self._walk(*each) for each in sources_of(self._dwarf, new)]
-            self._index = CallIndex(joined_calls([self._index.calls, *parts]), self._dwarf.code)
+            self._table = CallSites.joined([self._table, *parts])
 
-    def _walk(self, source: Source, units: Int64) -> UnitCalls:
+    def _walk(self, source: Source, units: Int64) -> CallSites:
         """The functions and calls of units. That a list of calls is complete is believed as far as its compiler can be
         (R371, lists of calls)."""
-        found = walk(source, units)
+        found = CallSites.read(self._dwarf, source, units)
         listed = listed_calls(self._dwarf.sources, source, units)
         rows = np.flatnonzero(found.flags & ALL_TAIL_CALLS)
         begins = np.asarray(source.reader.units.offset)[units]

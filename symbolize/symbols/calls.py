@@ -1,26 +1,16 @@
 """Which functions are called where, by the call sites of the debug information (R355, described calls)."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import islice
-from typing import NamedTuple, Self
 
 import numpy as np
 
-from symbolize.core.arrays import Int64, UInt8, UInt64, distinct, distinct_inverse, is_among, marked, offsets_of
-from symbolize.core.parallel import at_once
+from symbolize.core.arrays import Int64, UInt64, distinct, is_among, marked, offsets_of
 from symbolize.core.ranges import clip_to
-from symbolize.dwarf.call_sites import CallSites, walk_call_sites
-from symbolize.dwarf.constants import NOWHERE
 from symbolize.dwarf.decode import Dwarf
-from symbolize.dwarf.qualify import resolve_functions
-from symbolize.dwarf.sources import Source
-from symbolize.dwarf.units import make_reader
 from symbolize.names import demangle
-from symbolize.symbols.functions import Calls, Function, name_key, spellings_of
-
-DISTANCES = (0, 1, 4)
-"""How far behind the address of a caller its call may return to (R356, where calls return)."""
+from symbolize.symbols.call_sites import CallSites, functions_of, sources_of
+from symbolize.symbols.functions import DISTANCES, Calls, Function, name_key, spellings_of
 
 GroupsOf = Callable[[Function], Sequence[int]]
 """Gives the numbers of the shared code that a function may be one of."""
@@ -29,30 +19,6 @@ MAX_GROUPS = 64
 TWINS_PER_FUNCTION = 16
 MORE_TWINS = 1 << 16
 """Pairs of functions with the same code and calls: so many for each function, and in addition."""
-
-
-UNITS_AT_ONCE = 16
-"""Units that one thread walks without looking for the next work."""
-
-MAX_PARTS = 256
-"""Parts that units are walked in at most."""
-
-
-class UnitCalls(NamedTuple):
-    """Functions and calls of some units, as `CallSites` has them; DIEs are references (see `Sources`)."""
-
-    return_pc: UInt64
-    pc: UInt64
-    origin: UInt64
-    declared: UInt64
-    owner: Int64
-    flags: UInt8
-
-    @classmethod
-    def none(cls) -> Self:
-        """Those of no units."""
-        dies = np.zeros(0, np.uint64)
-        return cls(dies, dies, dies, dies, np.zeros(0, np.int64), np.zeros(0, np.uint8))
 
 
 def calls_of(dwarf: Dwarf, shared: Sequence[Sequence[bytes]], vaddrs: UInt64 | None) -> Calls:
@@ -76,8 +42,8 @@ def calls_of(dwarf: Dwarf, shared: Sequence[Sequence[bytes]], vaddrs: UInt64 | N
         returns = distinct(np.concatenate([vaddrs + np.uint64(distance) for distance in DISTANCES]))
         units = dwarf.claims.units_for(distinct(np.concatenate((vaddrs, vaddrs - np.minimum(vaddrs, np.uint64(1))))))
     for source, walked in sources_of(dwarf, units):
-        found = walk(source, walked)
-        rows = np.flatnonzero((found.owner >= 0) & (found.return_pc != np.uint64(NOWHERE)))
+        found = CallSites.read(dwarf, source, walked)
+        rows = found.by_return
         rows = rows[is_among(found.return_pc[rows], returns)] if returns is not None else rows
         functions, number = functions_of(dwarf, found.origin[rows])
         chosen = np.array([*(bool(groups_of(function)) for function in functions), False])[number]
@@ -106,65 +72,7 @@ def groups_by_name(shared: Sequence[Sequence[bytes]]) -> dict[bytes, list[int]]:
     return groups
 
 
-def functions_of(dwarf: Dwarf, dies: UInt64) -> tuple[list[Function], Int64]:
-    """The functions whose DIEs are `dies`, each once, and the one of each, -1 for 2⁶⁴-1."""
-    dies, row = distinct_inverse(dies)
-    resolved = resolve_functions(dwarf, dies[: np.searchsorted(dies, np.uint64(NOWHERE))])
-    path = np.full(len(resolved.decl_unit), -1, np.int64)
-    declared = np.flatnonzero(resolved.decl_unit >= 0)
-    files = resolved.decl_file[declared].astype(np.int64)
-    paths, path[declared] = dwarf.paths(resolved.decl_unit[declared], files, False)
-    functions = [
-        Function(linkage, name, paths[file] if file >= 0 else b"", line)
-        for linkage, name, file, line in zip(
-            resolved.linkage, resolved.name, path.tolist(), resolved.decl_line.tolist(), strict=True
-        )
-    ]
-    return functions, np.where(row < len(functions), row, -1)
-
-
-def sources_of(dwarf: Dwarf, units: Int64) -> list[tuple[Source, Int64]]:
-    """Where the DIEs of `units` are: in the binary, or in the split units of skeletons; sources and units there."""
-    sources = dwarf.sources
-    found = []
-    skeletons = units[sources.is_skeleton[units]] if sources.has_skeletons else units[:0]
-    for skeleton in skeletons.tolist():
-        split = sources.split(skeleton)
-        if split is not None:
-            found.append((split[0], np.array([split[1]])))
-            units = units[units != skeleton]
-    return [(sources.main, units), *found]
-
-
-def walk(source: Source, units: Int64) -> UnitCalls:
-    """The functions and calls of `units`, in as many threads as there are processors."""
-
-    def walk_part(part: Int64) -> CallSites:
-        sites = CallSites()
-        walk_call_sites(make_reader(source.sections, source.reader.units, source.reader.tables), part, sites)
-        return sites
-
-    count = min(-(-len(units) // UNITS_AT_ONCE), MAX_PARTS)
-    parts = at_once([partial(walk_part, part) for part in np.array_split(units, count)]) if count else [CallSites()]
-    names = UnitCalls._fields
-    found = joined_calls(
-        [UnitCalls(*(np.asarray(getattr(sites, name))[: sites.count] for name in names)) for sites in parts]
-    )
-    for dies in (found.origin, found.declared):
-        known = dies != np.uint64(NOWHERE)
-        dies[known] = source.tagged(dies[known])
-    return found
-
-
-def joined_calls(parts: Sequence[UnitCalls]) -> UnitCalls:
-    """The functions and calls of several parts, one after another."""
-    found = UnitCalls(*map(np.concatenate, zip(*parts, strict=True)))
-    first = offsets_of([len(part.owner) for part in parts])
-    first = np.repeat(first[:-1], np.diff(first))
-    return found._replace(owner=np.where(found.owner >= 0, found.owner + first, -1))
-
-
-def _folded_twins(dwarf: Dwarf, found: UnitCalls, rows: Int64, groups_of: GroupsOf) -> Iterator[tuple[Int64, Int64]]:
+def _folded_twins(dwarf: Dwarf, found: CallSites, rows: Int64, groups_of: GroupsOf) -> Iterator[tuple[Int64, Int64]]:
     """Calls that functions without code of their own have where the calls `rows` are: some of `rows`, and the call that
     is meant by each."""
     sites = np.flatnonzero(found.owner >= 0)

@@ -127,11 +127,14 @@ class Calls:
         return first, last
 
 
+DISTANCES: Final = (1, 0, 4)
+"""How far behind a caller's address its call returns to, the likeliest first: profiles have an address inside the call
+instruction or, against the rules, the return address; on AArch64 also the call itself (R356, where calls return)."""
+
+
 def return_distances(machine: str) -> Sequence[int]:
-    """How far behind a caller's address its call returns to, the likeliest first: profiles have an address inside the
-    call instruction or, against the rules, the return address; on AArch64 also the call itself (R356, where calls
-    return)."""
-    return (1, 0, 4) if machine == "EM_AARCH64" else (1, 0)
+    """Those of DISTANCES that a machine has."""
+    return DISTANCES if machine == "EM_AARCH64" else DISTANCES[:2]
 
 
 class LocationCalls(NamedTuple):

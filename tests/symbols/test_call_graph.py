@@ -87,7 +87,7 @@ def test_a_tail_call_without_a_vaddr_counts() -> None:
         function("first", 0x1200, 0x40, tail_call("second", 0x1210), tail_call("last", None), label="first", **LISTED),
         function("second", 0x1300, 0x40, tail_call("last", 0x1310), label="second", **LISTED),
     )
-    first = int(graph.sites(np.array([RETURN], np.uint64)).callee[0])
+    first = int(graph.sites(np.array([RETURN - 1], np.uint64)).callee[0])
     chains, is_whole = graph.chains(first, lambda callee: graph.key(callee) == b"last")
     assert is_whole and sorted([pc for _, pc in chain] for chain in chains) == [[0x1210, 0x1310], [UNKNOWN]]
 
