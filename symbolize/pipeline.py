@@ -19,7 +19,6 @@ from symbolize.core.reasons import Reason
 from symbolize.core.verdict import accepted
 from symbolize.enrich.frames import (
     LookupResult,
-    demangle_embedded,
     demangle_existing,
     expand,
     shown_functions,
@@ -391,9 +390,7 @@ class Symbolizer(Closeable):
         """Write the frames that were found into the profile; which locations got new lines: bool[n]."""
         if not self._resolver.has_binaries:
             return np.zeros(len(profile.locations), np.bool_)
-        demangle_existing(profile, self._mode)
-        if len(profile.address_kinds):
-            demangle_embedded(profile, self._mode)
+        demangle_existing(profile, self._mode, embedded=len(profile.address_kinds) > 0)
         replaced = expand(profile, [lookup for lookup, _ in lookups], self._mode, force=self._force)
         for lookup, answered in lookups:
             if lookup.failure is not None:

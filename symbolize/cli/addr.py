@@ -50,7 +50,7 @@ def run_addr(arguments: Sequence[str]) -> int:
     cache = None if options.no_cache else open_cache(options)
     with Binaries(Places(binaries=options.binaries), cache) as binaries:
         addresses = Addresses(binaries, wanted_binary(options.binary), options.demangle)
-        if not addresses.is_verified:
+        if not addresses.module().is_verified:
             name = printable(options.binary)
             print_error(f"symbolize: {name}: unverified: the files have no build id, only the place of one that has")
         given = [os.fsencode(word) for word in options.addresses]

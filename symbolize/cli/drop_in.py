@@ -65,12 +65,11 @@ def run_llvm(program: str, arguments: Sequence[str], is_gnu: bool) -> int:
     except UsageError as error:
         print_error(f"{program}: error: {printable(str(error))}")
         return EXIT_USAGE
-    tool = "llvm-addr2line" if is_gnu else "llvm-symbolizer"
-    if options.action == "version":
-        print_output(f"{tool}\n{version()}, in the place of LLVM version 19\n", flush=True)
-        return EXIT_DONE
-    if options.action == "help":
-        print_output(f"USAGE: {tool} [options] addresses...\n\nThe options are those of LLVM 19.\n", flush=True)
+    if options.action:
+        tool = "llvm-addr2line" if is_gnu else "llvm-symbolizer"
+        about = f"{tool}\n{version()}, in the place of LLVM version 19\n"
+        usage = f"USAGE: {tool} [options] addresses...\n\nThe options are those of LLVM 19.\n"
+        print_output(about if options.action == "version" else usage, flush=True)
         return EXIT_DONE
 
     from symbolize.binaries.debug_folders import SYSTEM
@@ -112,13 +111,10 @@ def run_addr2line(program: str, arguments: Sequence[str]) -> int:
     except UsageError as error:
         print_error(f"{program}: {error}")
         return EXIT_USAGE
-    if options.action == "version":
-        print_output(f"GNU addr2line\n{version()}, in the place of GNU Binutils 2.40\n", flush=True)
-        return EXIT_DONE
-    if options.action == "help":
-        print_output(
-            "Usage: addr2line [option(s)] [addr(s)]\n\nThe options are those of GNU Binutils 2.40.\n", flush=True
-        )
+    if options.action:
+        about = f"GNU addr2line\n{version()}, in the place of GNU Binutils 2.40\n"
+        usage = "Usage: addr2line [option(s)] [addr(s)]\n\nThe options are those of GNU Binutils 2.40.\n"
+        print_output(about if options.action == "version" else usage, flush=True)
         return EXIT_DONE
 
     from symbolize.drop_in.addr2line import LONGEST, Addr2line

@@ -11,7 +11,6 @@ from symbolize.core.errors import InputError, UsageError
 from symbolize.core.reasons import Reason
 from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.drop_in.llvm_requests import symbol_and_offset
-from symbolize.elf import ElfImage
 from symbolize.names import Mode
 from symbolize.resolve.module import Module
 
@@ -62,27 +61,14 @@ class Addresses:
     def __init__(self, binaries: Binaries, wanted: Wanted, mode: Mode) -> None:
         """Open the binary. Raises InputError."""
         self._binaries, self._wanted, self._mode = binaries, wanted, mode
-        self._module()
+        self.module()
 
-    def _module(self) -> Module:
+    def module(self) -> Module:
+        """The binary, opened. Raises InputError if that failed, since it changed."""
         module = self._binaries.module(self._wanted)
         if module is None:
             raise InputError(self._wanted.name, "cannot be opened again")
         return module
-
-    @property
-    def code(self) -> ElfImage | None:
-        """The file with the bytes of the code, None if there are debug files only. Raises InputError."""
-        return self._module().binary.code
-
-    @property
-    def is_verified(self) -> bool:
-        """Whether the binary is the one that was asked for, not only in the place for it. Raises InputError."""
-        return self._module().is_verified
-
-    def symbol_bounds(self, name: bytes) -> list[tuple[int, int]]:
-        """Begin and end of the symbols of a name, see `Module.symbol_bounds`. Raises SymbolizeError."""
-        return self._module().symbol_bounds(name)
 
     def address_of(self, text: str) -> int:
         """The vaddr that a text denotes: hexadecimal digits with or without 0x, or a symbol with or without `+OFFSET`,
@@ -95,7 +81,7 @@ class Addresses:
         if not text or text[:1].isdigit():
             raise UsageError(f"{shown}: is neither an address, in hexadecimal digits, nor SYMBOL+OFFSET")
         symbol, offset = symbol_and_offset(text)
-        begins = [begin for begin, _ in self.symbol_bounds(symbol.encode(errors="surrogateescape"))]
+        begins = [begin for begin, _ in self.module().symbol_bounds(symbol.encode(errors="surrogateescape"))]
         if len(begins) != 1:
             problem = f"{len(begins)} functions have this name" if begins else "no function has this name"
             raise UsageError(f"{shown}: {problem}")
@@ -105,7 +91,7 @@ class Addresses:
 
     def places(self, addresses: Sequence[int]) -> list[Place]:
         """What is known of some vaddrs, all asked at once. Raises InputError."""
-        answer = self._module().answer(addresses)
+        answer = self.module().answer(addresses)
         frames = answer.frames
         shown = answer.shown(frames.function.astype(np.int64), self._mode)
         paths = [frames.files[row] if row >= 0 else b"" for row in frames.file.tolist()]

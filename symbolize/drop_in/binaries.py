@@ -9,14 +9,13 @@ from typing import Final, NamedTuple
 
 from symbolize.binaries import BinaryIndex, Companions, Servers, find_binary, is_build_id
 from symbolize.binaries.debug_folders import SYSTEM, build_id_files, debug_files
-from symbolize.core.arrays import UInt64
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import InputError, SymbolizeError
 from symbolize.core.files import os_error_text
 from symbolize.core.reasons import Reason
 from symbolize.elf import read_build_id
 from symbolize.resolve.module import Module, open_module
-from symbolize.symbols import Answer, TableCache
+from symbolize.symbols import TableCache
 
 MAX_OPEN: Final = 64
 """Binaries that are open at a time."""
@@ -87,11 +86,6 @@ class Binaries(Closeable):
         while len(self._open) > MAX_OPEN:
             self._close(next(iter(self._open)))
         return module
-
-    def answer(self, wanted: Wanted, vaddrs: UInt64) -> Answer | None:
-        """The answer of a binary for `vaddrs`, in any order; None if it failed before. Raises InputError."""
-        module = self.module(wanted)
-        return module.answer(vaddrs) if module is not None else None
 
     def called(self, name: str) -> str | None:
         """The path of the one file in the folders that has a name, or of the one build that has; None for none or

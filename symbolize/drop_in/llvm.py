@@ -48,14 +48,14 @@ class LlvmSymbolizer:
         """The answers to lines that have an address each and nothing else, by the default options."""
         vaddrs: UInt64 = np.array([int(line, 16) for line in lines], np.uint64)
         try:
-            answer = self._binaries.answer(self._wanted, vaddrs)
+            module = self._binaries.module(self._wanted)
         except InputError as error:  # it changed meanwhile
             self._tell(f"'{printable(self._wanted.name)}': {error.problem}")
-            answer = None
-        if answer is None:
+            module = None
+        if module is None:
             return [NO_ANSWER] * len(lines)
         is_alone = not self._binaries.has_symbol_table(self._wanted)
-        return [text + b"\n" for text in llvm_answers(answer, self._options.demangle, is_alone)]
+        return [text + b"\n" for text in llvm_answers(module.answer(vaddrs), self._options.demangle, is_alone)]
 
     def listed(self, lines: Sequence[bytes]) -> list[bytes]:
         """The answers to all words of a command line, in JSON as one list."""

@@ -13,6 +13,7 @@ from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.drop_in.trace_lines import TraceLine, trace_line
 from symbolize.elf import ElfImage, inside_calls
 from symbolize.names import Mode
+from symbolize.resolve.module import Module
 
 MAX_PADDING: Final = 64
 """Bytes between functions, which the kernel counts to the size of the first."""
@@ -49,8 +50,9 @@ class Log:
         addresses = self._addresses(*key)
         if addresses is None:
             return
-        asked = [(number, frame, vaddr_of(frame, addresses)) for number, frame in frames]
-        asked = [each for each in asked if each[2] is not None and (key[1] or is_likely(*each[1:], addresses.code))]
+        module = addresses.module()
+        asked = [(number, frame, vaddr_of(frame, module)) for number, frame in frames]
+        asked = [each for each in asked if each[2] is not None and (key[1] or is_likely(*each[1:], module.binary.code))]
         places = addresses.places([vaddr for _, _, vaddr in asked if vaddr is not None])
         for (number, frame, _), place in zip(asked, places, strict=True):
             result[number] = with_names(result[number], frame, place)
@@ -78,12 +80,12 @@ def spellings(file: str) -> list[str]:
     return [*names, *(f"{name}.debug" for name in names if name == "vmlinux" or name.endswith(".ko"))] if file else []
 
 
-def vaddr_of(frame: TraceLine, addresses: Addresses) -> int | None:
+def vaddr_of(frame: TraceLine, module: Module) -> int | None:
     """The vaddr of a frame; None if its symbol is not there, or is there more than once, or if the frame was at another
     offset in a page of memory, in which files are mapped."""
     vaddr = frame.offset
     if frame.symbol:
-        found = addresses.symbol_bounds(frame.symbol)
+        found = module.symbol_bounds(frame.symbol)
         if frame.size:
             found = [(begin, end) for begin, end in found if 0 <= frame.size - (end - begin) < MAX_PADDING]
         if len(found) != 1:

@@ -21,7 +21,7 @@ from symbolize.core.arrays import (
 from symbolize.core.errors import ReadFailure
 from symbolize.core.grouping import first_of_numbers, number_tuples
 from symbolize.core.string_array import StringArray
-from symbolize.names import LINKER_PREFIX, Mode, demangle, demangle_android_linker, is_mangled, shown_names
+from symbolize.names import LINKER_PREFIX, Mode, demangle_android_linker, is_mangled, shown_names
 from symbolize.profile import Functions, Lines, Profile, lines_per_location, named_locations
 from symbolize.symbols import Answer, Frames
 
@@ -160,36 +160,23 @@ def used_rows(rows: Int32, count: int) -> tuple[Int64, Int64]:
     return all_used, number[rows]
 
 
-def demangle_embedded(profile: Profile, mode: Mode) -> None:
-    """Give functions that came with a linked name beside a readable one the readable name that `mode` asks for.
-
-    Otherwise one function would have two names, where it was looked up and where not (R168, rewritten names). Only C++
-    and Rust names are changed, and only those that can be read.
-    """
-    functions, strings = profile.functions, profile.strings
-    linked = distinct(functions.system_name).tolist()
-    mangled = [i for i in linked if is_mangled(strings[i].removeprefix(LINKER_PREFIX))]
-    readable = demangle_android_linker([strings[i] for i in mangled], mode)
-    added = mangled
-    if mode != "none":
-        known = [(i, name) for i, name in zip(mangled, readable, strict=True) if name != strings[i]]
-        mangled, added = [i for i, _ in known], [strings.add(name) for _, name in known]
-    shown = np.zeros(len(strings), np.int32)
-    shown[mangled] = added
-    found = shown[functions.system_name]
-    functions.name = np.where(found > 0, found, functions.name)
-
-
-def demangle_existing(profile: Profile, mode: Mode) -> None:
+def demangle_existing(profile: Profile, mode: Mode, *, embedded: bool = False) -> None:
     """Make the mangled names that came with the profile readable.
 
-    Names that are not mangled stay, and those of functions whose system name differs: they are demangled already.
+    Names that are not mangled, or cannot be read, stay, and those of functions whose system name differs: they are
+    demangled already. With `embedded` these get the readable name that `mode` asks for too. Otherwise one function
+    would have two names, where it was looked up and where not (R168, rewritten names).
     """
     functions, strings = profile.functions, profile.strings
     raw = (functions.name == functions.system_name) | (functions.system_name == 0)
     functions.system_name = np.where(raw, functions.name, functions.system_name)
-    mangled = [i for i in distinct(functions.name[raw]).tolist() if strings[i].startswith((b"_Z", b"_R", b"__Z"))]
-    if mode != "none" and mangled:
-        readable = np.arange(len(strings), dtype=np.int32)
-        readable[mangled] = [strings.add(name) for name in demangle([strings[i] for i in mangled], mode)]
-        functions.name = np.where(raw, readable[functions.name], functions.name)
+    asked = raw | embedded
+    linked = [(i, strings[i]) for i in distinct(functions.system_name[asked]).tolist()]
+    mangled = [(i, name) for i, name in linked if is_mangled(name.removeprefix(LINKER_PREFIX if embedded else b""))]
+    readable = demangle_android_linker([name for _, name in mangled], mode)
+    shown = np.zeros(len(strings), np.int32)
+    for (i, name), text in zip(mangled, readable, strict=True):
+        if mode == "none" or text != name:
+            shown[i] = strings.add(text)
+    found = np.where(asked, shown[functions.system_name], 0)
+    functions.name = np.where(found > 0, found, functions.name)

@@ -9,22 +9,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import (
-    Bool,
-    Float64,
-    Int32,
-    Int64,
-    distinct_inverse,
-    marked,
-    offsets_of,
-    pair,
-    ranges,
-    unpair,
-)
+from symbolize.core.arrays import Bool, Float64, Int32, Int64, distinct_inverse, is_among, pair, unpair
 from symbolize.enrich.frames import LookupResult
-from symbolize.names import demangle
+from symbolize.names import demangle, own_name
 from symbolize.profile import Functions, Locations, Profile
-from symbolize.symbols import Function, LocationCalls, name_key, spellings_of
+from symbolize.symbols import Function, name_key, spellings_of
+
+Call = tuple[Function, Function | None]
+"""A function that makes a call and the one that is called, None by a pointer."""
 
 UNDECIDED: Final = -1
 
@@ -137,10 +129,9 @@ def functions_called(
         if own >= 0 and choice == UNDECIDED:
             return UNDECIDED
         found = set()
-        for row in range(int(calls.offsets[caller]), int(calls.offsets[caller + 1])):
-            made_by, to = calls.functions[calls.caller[row]], int(calls.callee[row])
+        for made_by, to in calls[caller]:
             if own < 0 or namesakes.find(made_by, own) == choice:
-                found.add(namesakes.find(calls.functions[to], callee) if to >= 0 else UNDECIDED)
+                found.add(namesakes.find(to, callee) if to is not None else UNDECIDED)
         return found.pop() if len(found) == 1 else UNDECIDED
 
     pairs, of_pair = distinct_inverse(pair(callee, caller))
@@ -156,27 +147,17 @@ def functions_called(
     return chosen[:-1]
 
 
-def calls_at(lookups: Sequence[LookupResult], locations: Int64) -> LocationCalls:
-    """The calls at `locations` (ascending), which are those of callers, by the lookups of their binaries."""
-    count = int(locations[-1]) + 1 if len(locations) else 0
-    is_asked = marked(locations, count)
-    index, caller, callee = [[np.zeros(0, np.int64)] for _ in range(3)]
-    functions: list[Function] = []
+def calls_at(lookups: Sequence[LookupResult], locations: Int64) -> list[list[Call]]:
+    """The calls at each of `locations` (ascending), which are those of callers, by the lookups of their binaries."""
+    found: list[list[Call]] = [[] for _ in locations]
     for lookup in lookups:
-        calls, rows = lookup.answer.calls, lookup.rows
-        if not len(calls.return_vaddr):
-            continue
-        asked = rows < count
-        asked[asked] = is_asked[rows[asked]]
-        first, last = calls.at(lookup.answer.vaddrs[asked], lookup.answer.machine)
-        index.append(np.repeat(np.searchsorted(locations, rows[asked]), last - first))
-        found = ranges(first, last - first)
-        caller.append(calls.caller[found] + len(functions))
-        callee.append(np.where(calls.callee[found] < 0, -1, calls.callee[found] + len(functions)))
-        functions += calls.functions
-    order = np.argsort(np.concatenate(index), kind="stable")
-    counts = np.bincount(np.concatenate(index), minlength=len(locations))
-    return LocationCalls(offsets_of(counts), np.concatenate(caller)[order], np.concatenate(callee)[order], functions)
+        calls, here = lookup.answer.calls, np.flatnonzero(is_among(lookup.rows, locations))
+        numbers = np.searchsorted(locations, lookup.rows[here])
+        bounds = calls.at(lookup.answer.vaddrs[here], lookup.answer.machine)
+        for number, first, last in zip(*(column.tolist() for column in (numbers, *bounds)), strict=True):
+            made = zip(calls.caller[first:last].tolist(), calls.callee[first:last].tolist(), strict=True)
+            found[number] += [(calls.functions[by], calls.functions[to] if to >= 0 else None) for by, to in made]
+    return found
 
 
 def values_of(profile: Profile, at: Int64, group: Int64, decided: Bool, count: int) -> Float64:
@@ -211,7 +192,7 @@ def add_functions(profile: Profile, shared: Sequence[SharedCode], group: Int64, 
     rows = []
     for code, row in zip(*(column.tolist() for column in unpair(keys)), strict=True):
         shown, linked, path, line = shared[code].functions[row]
-        rows.append((add(shown.encode()), add(linked.encode()), add(path.encode()), line))
+        rows.append((add(shown.encode()), add(own_name(linked.encode())), add(path.encode()), line))
     columns = np.array(rows, np.int64).reshape(-1, 4).T
     name, system_name, filename = (column.astype(np.int32) for column in columns[:3])
     added = Functions(name, system_name, filename, columns[3])

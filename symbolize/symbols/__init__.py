@@ -9,7 +9,6 @@ from symbolize.symbols.functions import (
     Calls,
     Function,
     FunctionNames,
-    LocationCalls,
     name_key,
     spellings_of,
 )
@@ -29,7 +28,6 @@ __all__ = [
     "Function",
     "FunctionNames",
     "FunctionsAt",
-    "LocationCalls",
     "SymbolListBinary",
     "SymbolTable",
     "TableCache",

@@ -184,7 +184,7 @@ def as_vaddrs(values: ArrayLike) -> UInt64:
         raise TypeError(f"vaddrs: expected whole numbers, not {column.dtype}")
     if column.dtype.kind == "i" and len(column) and column.min() < 0:
         raise ValueError("vaddrs: an address is negative")
-    return column.astype(np.uint64)
+    return column.astype(np.uint64, copy=False)
 
 
 def as_column(numbers: list[int]) -> UInt64:

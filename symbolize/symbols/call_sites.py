@@ -2,6 +2,7 @@
 and entries of the functions."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, Self
 
@@ -27,25 +28,24 @@ MAX_PARTS: Final = 256
 """Parts that units are walked in at most."""
 
 
+@dataclass(eq=False)
 class CallSites:
-    """Functions and their calls, a row each, with the columns of `CallColumns`: return_pc, pc, origin, declared,
-    owner and flags. DIEs are references (see `Sources`). `code` are the ranges of code."""
+    """Functions and their calls, a row each, with the columns of `CallColumns`. DIEs are references (see `Sources`);
+    `code` are the ranges of code."""
 
-    def __init__(self, code: tuple[UInt64, UInt64], columns: Sequence[NDArray[Any]]) -> None:
-        self.columns = columns
-        self.return_pc: UInt64
-        self.pc: UInt64
-        self.origin: UInt64
-        self.declared: UInt64
-        self.owner: Int64
-        self.flags: UInt8
-        self.return_pc, self.pc, self.origin, self.declared, self.owner, self.flags = columns
-        self._code = code
+    code: tuple[UInt64, UInt64]
+    return_pc: UInt64
+    pc: UInt64
+    origin: UInt64
+    declared: UInt64
+    owner: Int64
+    flags: UInt8
 
     @classmethod
     def none(cls, dwarf: Dwarf) -> Self:
         """Those of no units."""
-        return cls(dwarf.code, [np.zeros(0, np.uint64)] * 4 + [np.zeros(0, np.int64), np.zeros(0, np.uint8)])
+        none = np.zeros(0, np.uint64)
+        return cls(dwarf.code, none, none, none, none, none.astype(np.int64), none.astype(np.uint8))
 
     @classmethod
     def read(cls, dwarf: Dwarf, source: Source, units: Int64) -> Self:
@@ -61,7 +61,7 @@ class CallSites:
         parts = np.array_split(units, min(-(-len(units) // UNITS_AT_ONCE), MAX_PARTS))
         found = at_once([partial(walk_part, part) for part in parts])
         sites = cls.joined(
-            [cls(dwarf.code, [np.asarray(getattr(each, name))[: each.count] for name in COLUMNS]) for each in found]
+            [cls(dwarf.code, *(np.asarray(getattr(each, name))[: each.count] for name in COLUMNS)) for each in found]
         )
         for dies in (sites.origin, sites.declared):
             known = dies != np.uint64(NOWHERE)
@@ -71,7 +71,7 @@ class CallSites:
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
         """Those of several parts, one after another."""
-        made = cls(parts[0]._code, [*map(np.concatenate, zip(*(part.columns for part in parts), strict=True))])
+        made = cls(parts[0].code, *(np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS))
         counts = [len(part.owner) for part in parts]
         made.owner[:] = np.where(made.owner >= 0, made.owner + np.repeat(offsets_of(counts)[:-1], counts), -1)
         return made
@@ -100,7 +100,7 @@ class CallSites:
     def _is_dead(self) -> Bool:
         """Which of all rows begin where no code is: the linker dropped or folded the function."""
         entry = self.pc
-        dead: Bool = (entry != np.uint64(NOWHERE)) & ~inside(entry, *self._code)
+        dead: Bool = (entry != np.uint64(NOWHERE)) & ~inside(entry, *self.code)
         return dead
 
     @cached_property
@@ -168,7 +168,7 @@ class CallSites:
         found = tail[ranges(first, last - first)]
         pc = self.pc[found]
         pc = np.where(pc != np.uint64(NOWHERE), pc, self.return_pc[found] - np.uint64(1))
-        pc = np.where(inside(pc, *self._code), pc, np.uint64(NOWHERE))
+        pc = np.where(inside(pc, *self.code), pc, np.uint64(NOWHERE))
         return offsets_of(last - first), pc, self.origin[found]
 
 

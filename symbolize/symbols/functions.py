@@ -137,17 +137,6 @@ def return_distances(machine: str) -> Sequence[int]:
     return DISTANCES if machine == "EM_AARCH64" else DISTANCES[:2]
 
 
-class LocationCalls(NamedTuple):
-    """The calls at some locations, CSR: those of the i-th are `[offsets[i], offsets[i + 1])`, several where functions
-    with calls there share their code. `caller` and `callee` are rows of `functions`; the callee is -1 where it is
-    called by a pointer."""
-
-    offsets: Int64
-    caller: Int64
-    callee: Int64
-    functions: list[Function]
-
-
 def texts_of(names: Sequence[bytes], rows: Int64) -> list[bytes]:
     """Some texts of a table, all at once where they are columns."""
     return names.take(rows) if isinstance(names, StringArray) else [names[row] for row in rows.tolist()]

@@ -1,6 +1,7 @@
 """Code that several functions share gets the name of the one that was called, stack by stack, against programs in which
 nothing is folded."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,12 @@ from elftools.elf.elffile import ELFFile
 
 from symbolize import Profile, Result, Symbolizer, load
 from symbolize.cli import main
+from symbolize.names import MODES, Mode
 from symbolize.profile import Samples
 from symbolize.symbols import binary
 from symbolize.symbols.build import Builder
 from symbolize.write import encode
+from tests.support.profile_frames import frames_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 GROUPS = ("read_", "load_", "::put", "shapes::", "helper", "sweep", "scrub", "polish", "rinse")
@@ -95,6 +98,25 @@ def test_share_with_call_sites(compiler: str, linker: str) -> None:
     described = np.isin(returns, described_returns(f"{compiler}-{linker}"))
     assert described.any()
     assert result.report.decided_value / value[called][described].sum() > 0.98
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_functions_that_are_not_linked(mode: Mode) -> None:
+    """What callers name, and gold leaves no symbols of, is shown as a function without a linked name: with its scopes,
+    and as linked without them (rule R18)."""
+
+    def local(variant: str) -> set[tuple[str, str]]:
+        with Symbolizer(FIXTURES / "bin" / "callers" / variant, demangle=mode) as symbolizer:
+            made = load(FIXTURES / "profiles" / "callers" / f"{variant}.prof")
+            frames = frames_of(symbolizer.symbolize(made).profile)
+        return {frame[:2] for chain in frames for frame in chain if re.search("helper|sweep|scrub|polish", frame[0])}
+
+    folded, whole = local("gcc-gold"), local("gcc-none")
+    assert folded and not any("::" in linked for _, linked in folded)
+    if mode == "none":
+        assert all(shown == linked for shown, linked in folded)
+    else:
+        assert {shown for shown, _ in folded} == {shown.removesuffix("(int)") for shown, _ in whole}
 
 
 def described_returns(variant: str) -> list[int]:
