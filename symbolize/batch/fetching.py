@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from symbolize.binaries import Answer, Attempt, Kind
+from symbolize.binaries import Attempt, FetchResult, Kind
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import InputError
 from symbolize.storage.backend import Storage
@@ -83,7 +83,7 @@ class WorkerServers:
             self._epoch = epoch
             self._answers = read_answers(self._shared)
 
-    def fetch(self, build_id: str, kind: Kind) -> Answer:
+    def fetch(self, build_id: str, kind: Kind) -> FetchResult:
         """The file, what the servers answered the driver, or that they were not asked yet."""
         name = self._client.name_of(build_id, kind)
         if not name:

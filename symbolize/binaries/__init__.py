@@ -22,18 +22,27 @@ from symbolize.binaries.finder import (
 )
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.recorded_names import find_recorded
-from symbolize.binaries.remote import Answer, Attempt, Kind, Listener, Servers, Unasked, fetch_in_turn, missing_kinds
+from symbolize.binaries.remote import (
+    Attempt,
+    FetchResult,
+    Kind,
+    Listener,
+    Servers,
+    Unasked,
+    fetch_in_turn,
+    missing_kinds,
+)
 from symbolize.binaries.roots import roots_from_environment
 from symbolize.binaries.special_files import SpecialFile, SpecialFiles
 from symbolize.binaries.split_dwarf_lookup import Companions
 from symbolize.binaries.unpack import decompress
 
 __all__ = [
-    "Answer",
     "Attempt",
     "BinaryIndex",
     "BinaryMatch",
     "Companions",
+    "FetchResult",
     "IdKind",
     "Kind",
     "Listener",

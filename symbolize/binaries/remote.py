@@ -17,7 +17,7 @@ class Attempt(NamedTuple):
     outcome: str
 
 
-class Answer(Protocol):
+class FetchResult(Protocol):
     """The result of a request: a file, or the answer of each cache and server."""
 
     @property
@@ -36,7 +36,7 @@ class Answer(Protocol):
 class Servers(Protocol):
     """Hands out files by build id; see `symbolize.binaries.debuginfod.Debuginfod`."""
 
-    def fetch(self, build_id: str, kind: Kind) -> Answer:
+    def fetch(self, build_id: str, kind: Kind) -> FetchResult:
         """The file with this build id, or why there is none. Never raises for a miss."""
 
     def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> Any:
@@ -50,7 +50,7 @@ class Listener:
         self._servers = servers
         self.failures: list[Attempt] = []
 
-    def fetch(self, build_id: str, kind: Kind) -> Answer:
+    def fetch(self, build_id: str, kind: Kind) -> FetchResult:
         """The answer of the servers."""
         answer = self._servers.fetch(build_id, kind)
         self.failures += [failure for failure in answer.failures if failure not in self.failures]
@@ -96,7 +96,7 @@ def missing_kinds(build_id: str, has_code: bool, has_dwarf: bool) -> list[Kind]:
     return kinds
 
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=FetchResult)
 
 
 def fetch_in_turn(fetch: Callable[[str, Kind], A], build_id: str, kinds: Sequence[Kind]) -> dict[Kind, A]:

@@ -52,7 +52,7 @@ from symbolize.serve.outgoing import Outgoing
 from symbolize.serve.profiles import Job, Origin, Symbolized, symbolized
 from symbolize.serve.protocol import CONNECTION, GuardedProtocol
 from symbolize.serve.source_of_frame import SourceRequest
-from symbolize.serve.symbolication import MODULE_ID, Answer, Found, TooLarge, as_json, parsed, read_request
+from symbolize.serve.symbolication import MODULE_ID, Found, SymbolicationAnswer, TooLarge, as_json, parsed, read_request
 from symbolize.serve.symbolication import Request as Frames
 from symbolize.serve.uploads import Full, Uploads, full_disk
 from symbolize.storage.servers import AnyClient
@@ -302,19 +302,19 @@ class Server:
             debug = {"jobs": len(asked.jobs), "modules": len(asked.asked)}
             with_debug = request.headers.get("debug", "").lower() == "true"
 
-            def written(answer: Answer) -> bytes:
+            def written(answer: SymbolicationAnswer) -> bytes:
                 return answer.json({**debug, "seconds": perf_counter() - began} if with_debug else None)
 
             answer = await self._named(asked, written)
         return self.outgoing.response(answer, "application/json")
 
-    async def _named(self, asked: Frames, use: Callable[[Answer], Any]) -> Any:
+    async def _named(self, asked: Frames, use: Callable[[SymbolicationAnswer], Any]) -> Any:
         """What `use` makes, in a thread, of the answer to a request."""
         found = await self._found(asked.build_ids.values())
         held = [each.module for each in found.values() if each.module is not None]
 
         def job() -> Any:
-            answer = Answer(asked, found, self.parts.mode)
+            answer = SymbolicationAnswer(asked, found, self.parts.mode)
             result = use(answer)
             self.metrics.frames(answer.named, answer.frames - answer.named)
             return result

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from symbolize.binaries import Answer, Attempt, BinaryIndex, BinaryMatch, Kind, Servers, find_binary
+from symbolize.binaries import Attempt, BinaryIndex, BinaryMatch, FetchResult, Kind, Servers, find_binary
 from symbolize.binaries.entries import Entry, is_same_file
 from symbolize.core.errors import SymbolizeError
 from symbolize.core.files import file_lock
@@ -40,7 +40,7 @@ class Watched(threading.local):
         self._servers = servers
         self.failures: list[Attempt] = []
 
-    def fetch(self, build_id: str, kind: Kind) -> Answer:
+    def fetch(self, build_id: str, kind: Kind) -> FetchResult:
         """The answer of the servers."""
         answer = self._servers.fetch(build_id, kind)
         self.failures += answer.failures

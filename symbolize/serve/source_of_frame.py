@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from symbolize.core.errors import UsageError
-from symbolize.serve.symbolication import DEBUG_NAME, MAX_OFFSET, Answer, Job, Request, parsed
+from symbolize.serve.symbolication import DEBUG_NAME, MAX_OFFSET, Job, Request, SymbolicationAnswer, parsed
 
 FIELDS = ("debugName", "debugId", "moduleOffset", "file")
 MAX_DIGITS = 18
@@ -34,7 +34,7 @@ class SourceRequest(NamedTuple):
         key = name, debug_id
         return cls(file, debug_id.lower(), Request([Job([key], [[(0, offset)]])], {key: {offset: None}}))
 
-    def is_named_in(self, answer: Answer) -> bool:
+    def is_named_in(self, answer: SymbolicationAnswer) -> bool:
         """Whether a frame at the offset is of the file."""
         (result,) = parsed(answer.json())["results"]
         ((frame,),) = result["stacks"]

@@ -101,7 +101,7 @@ def parsed(data: bytes) -> Any:
         raise UsageError(f"the body is not JSON: {os_error_text(error)}") from error
 
 
-class Answer:
+class SymbolicationAnswer:
     """The answer to a request, with the modules that were `found` by their ids.
 
     Frames that nothing is known of have their module and offset only. A module that fails is an error of its own, in

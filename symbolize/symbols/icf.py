@@ -68,7 +68,7 @@ MAX_NAMES = 4096
 """Names at one address that are examined; whole families of empty functions may be folded into one."""
 
 
-class Evidence(IntEnum):
+class FoldingEvidence(IntEnum):
     """Why functions are taken to share code."""
 
     NAMES = 1
@@ -102,7 +102,7 @@ class SharedCode(NamedTuple):
 
     begin: int
     end: int
-    evidence: Evidence
+    evidence: FoldingEvidence
     candidates: list[Candidate]
 
 
@@ -121,7 +121,7 @@ def find_shared(
             continue  # as most are: the variants of a constructor
         keys = _functions(group)
         if dwarf is None and _are_typed(keys):
-            verdicts.append(_verdict(group, Evidence.NAMES, (names[0] for names in keys.values())))
+            verdicts.append(_verdict(group, FoldingEvidence.NAMES, (names[0] for names in keys.values())))
         elif len(keys) > 1 or (group.namesakes and dwarf is not None):
             undecided.append(group)
     if undecided:
@@ -247,7 +247,7 @@ def _is_typed(names: Sequence[bytes]) -> bool:
     return is_mangled(names[0])
 
 
-def _verdict(group: _Group, evidence: Evidence, names: Iterable[bytes]) -> SharedCode:
+def _verdict(group: _Group, evidence: FoldingEvidence, names: Iterable[bytes]) -> SharedCode:
     return SharedCode(group.begin, group.end, evidence, [Candidate(name, b"", 0) for name in names])
 
 
@@ -280,7 +280,7 @@ def _decide(groups: list[_Group], known: _Known | None) -> Iterator[SharedCode]:
         if around and (not typed or around <= thorough):
             verdict = _by_definitions(group, definitions, index, around)
         if verdict is None and typed:
-            verdict = _verdict(group, Evidence.NAMES, (names[0] for names in _functions(group).values()))
+            verdict = _verdict(group, FoldingEvidence.NAMES, (names[0] for names in _functions(group).values()))
         if verdict is None:
             verdict = _by_bindings(group)
         if len(verdict.candidates) > 1:
@@ -323,7 +323,8 @@ def _by_definitions(group: _Group, definitions: Definitions, index: _Index, unit
         return None
     if unnamed:
         known[b""] = unnamed
-    return SharedCode(begin, group.end, Evidence.DEFINITIONS, [each for of_key in known.values() for each in of_key])
+    candidates = [each for of_key in known.values() for each in of_key]
+    return SharedCode(begin, group.end, FoldingEvidence.DEFINITIONS, candidates)
 
 
 def _is_declared(candidate: Candidate, known: list[Candidate]) -> bool:
@@ -349,7 +350,7 @@ def _by_bindings(group: _Group) -> SharedCode:
         strong = [names for names in classes.values() if _is_typed(names) or any(binding[n] == wanted for n in names)]
         if strong:
             break
-    return _verdict(group, Evidence.NAMES, (names[0] for names in strong))
+    return _verdict(group, FoldingEvidence.NAMES, (names[0] for names in strong))
 
 
 def _answering(verdicts: list[SharedCode], symbols: SymbolLayer) -> list[SharedCode]:
@@ -431,9 +432,9 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
         for row in live[low[i] : high[i]].tolist():
             candidate = _candidate(definitions, row)
             candidates.setdefault(_identity(definitions, row), candidate)
-        evidence, size = Evidence.DEFINITIONS, int(definitions.size[live[low[i]]])
+        evidence, size = FoldingEvidence.DEFINITIONS, int(definitions.size[live[low[i]]])
         if len(candidates) == 1 and len({(basename(path), line) for _, path, line in sequences[i]}) > 1:
-            evidence = Evidence.LINES
+            evidence = FoldingEvidence.LINES
             for unit, path, line in sequences[i]:
                 found = _defined_at(definitions, unit, path, line, size)
                 key = _identity(definitions, found) if found is not None else b"%s:%d" % (path, line)
@@ -491,7 +492,7 @@ def _by_lines(
         declared = {(basename(path), line): Candidate(b"", path, line) for _, path, line in sequences}
         if len(declared) > 1:
             candidates = [Candidate(strip_version(symbols.names[row]), b"", 0), *declared.values()]
-            result.append(SharedCode(int(symbols.vaddr[row]), int(symbols.end[row]), Evidence.LINES, candidates))
+            result.append(SharedCode(int(symbols.vaddr[row]), int(symbols.end[row]), FoldingEvidence.LINES, candidates))
     return result
 
 

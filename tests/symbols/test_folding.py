@@ -21,7 +21,7 @@ from symbolize.symbols import Binary
 from symbolize.symbols.assemble import assemble
 from symbolize.symbols.build import decode_for, symbol_tables
 from symbolize.symbols.elf_symbols import symbol_layer
-from symbolize.symbols.icf import Candidate, Evidence, SharedCode, _where_entered, find_shared
+from symbolize.symbols.icf import Candidate, FoldingEvidence, SharedCode, _where_entered, find_shared
 from symbolize.symbols.table import SymbolTable, range_at
 from tests.support.dwarf_writer import C, Die, Unit, die, function
 from tests.support.elf_writer import FILE, GNU_IFUNC, LOCAL, NOTYPE, WEAK, Symbol, text
@@ -182,9 +182,9 @@ def test_without_symbols(name: str) -> None:
     expected = reported(name)
     if name != "gold-all":
         expected -= Counter([spans])
-        assert {code.evidence for code in shared} == {Evidence.LINES}
+        assert {code.evidence for code in shared} == {FoldingEvidence.LINES}
     else:
-        assert {code.evidence for code in shared} == {Evidence.DEFINITIONS}
+        assert {code.evidence for code in shared} == {FoldingEvidence.DEFINITIONS}
     assert shared_by(shared) == expected
     for code in shared:
         one = np.array([code.begin + (code.end > code.begin + 1)], np.uint64)
@@ -506,6 +506,6 @@ def test_parts_of_a_range_at_high_addresses() -> None:
     """Borders of segments are found to the byte where numbers of 64 bits have no exact float."""
     start = (1 << 60) + np.arange(4, dtype=np.uint64)
     decoded = SimpleNamespace(segment_start=start)
-    verdict = SharedCode(int(start[1]), int(start[3]), Evidence.DEFINITIONS, [])
+    verdict = SharedCode(int(start[1]), int(start[3]), FoldingEvidence.DEFINITIONS, [])
     entered = np.array([start[0], start[1], start[1], start[3]], np.uint64)
     assert list(_where_entered(decoded, entered, verdict)) == [(verdict.begin, verdict.end)]  # type: ignore[arg-type]

@@ -14,9 +14,9 @@ from symbolize.binaries.debuginfod.received import ELF_MAGIC, Wrong, check_head,
 from symbolize.binaries.debuginfod.server import Server
 from symbolize.binaries.debuginfod.transport import (
     CHUNK,
-    Answer,
     Call,
     Cancelled,
+    HttpAnswer,
     NetworkFailure,
     Refused,
     TooLarge,
@@ -245,7 +245,7 @@ class Downloader:
             if other is not server:
                 call.cancel()
 
-    def _receive(self, request: Request, server: Server, answer: Answer, partial: Partial | None) -> None:
+    def _receive(self, request: Request, server: Server, answer: HttpAnswer, partial: Partial | None) -> None:
         """Append to the part received before, check the file, and rename it to its final name."""
         limits, total = self._limits, answer.announced
         with self._cache.writing(request.build_id, request.entry) as file:

@@ -17,7 +17,7 @@ DOWN_LIFE = 60.0
 """Seconds for which they believe that it does not: it may be back, and what it has is missed until then."""
 
 
-class Verdict(NamedTuple):
+class Health(NamedTuple):
     """Whether a server answers, the text about it, and when that was found out, by the monotonic clock."""
 
     is_up: bool
@@ -31,7 +31,7 @@ class Verdict(NamedTuple):
 
 
 class ServerHealth:
-    """The servers, with a verdict on each. `refresh` tries out again those that did not answer another process."""
+    """The servers, with the health of each. `refresh` tries out again those that did not answer another process."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ServerHealth:
         self._tell = tell
         self._started = time.time()
         self._probing = threading.Lock()
-        self._verdicts: dict[Server, Verdict] = {}
+        self._known: dict[Server, Health] = {}
 
     def probe(self) -> dict[str, tuple[bool, str]]:
         """Try out all servers at once, unless that was done in the last minutes: whether each answers, and a text.
@@ -64,26 +64,26 @@ class ServerHealth:
                 thread.start()
             for thread in threads:
                 thread.join()
-            return {server.url: self._verdicts[server][:2] for server in self._servers if server in self._verdicts}
+            return {server.url: self._known[server][:2] for server in self._servers if server in self._known}
 
     def _is_known(self, server: Server) -> bool:
         """Whether there is a verdict on a server that still counts, of this process or of another one."""
-        verdict = self._verdicts.get(server)
+        verdict = self._known.get(server)
         if verdict is None or verdict.age >= life(verdict.is_up):
             verdict = self._shared(server)
             if verdict is not None:
-                if server not in self._verdicts:
+                if server not in self._known:
                     self._tell(f"{server.url}: {verdict.text} ({verdict.age:.0f} s ago)")
-                self._verdicts[server] = verdict
+                self._known[server] = verdict
         return verdict is not None
 
-    def _shared(self, server: Server) -> Verdict | None:
+    def _shared(self, server: Server) -> Health | None:
         """What another process found out about a server."""
         found = self._cache.read_verdict(self._transport.route(server), VERDICT_LIFE) or {}
         is_up, when = found.get("is_up"), found.get("time")
         if not isinstance(is_up, bool) or not isinstance(when, int | float):
             return None
-        verdict = Verdict(
+        verdict = Health(
             is_up,
             printable(str(found.get("text") or "does not answer"))[:200],
             time.monotonic() - max(time.time() - when, 0.0),
@@ -112,7 +112,7 @@ class ServerHealth:
             timer.cancel()
             self._transport.end_call(call)
         text = text or f"answers ({time.monotonic() - began:.2f} s)"
-        self._verdicts[server] = Verdict(is_up, text, time.monotonic())
+        self._known[server] = Health(is_up, text, time.monotonic())
         self._cache.write_verdict(self._transport.route(server), is_up, text)
         self._tell(f"{server.url}: {text}")
 
@@ -121,7 +121,7 @@ class ServerHealth:
         self.probe()
         usable = []
         for server in self._servers:
-            verdict = self._verdicts.get(server)
+            verdict = self._known.get(server)
             if server.refusal:
                 why = f"not asked: {server.refusal}"
             else:

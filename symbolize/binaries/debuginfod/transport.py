@@ -146,7 +146,7 @@ class _SecurePool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _SecureConnection
 
 
-class Answer:
+class HttpAnswer:
     """The head of an HTTP answer. `body` reads the rest; `close` has to follow."""
 
     def __init__(self, response: Any, call: Call) -> None:
@@ -322,7 +322,7 @@ class Transport:
         for pools in (self._direct, *self._proxied.values()):
             pools.clear()
 
-    def get(self, server: Server, path: str, call: Call, answer_time: float, headers: Mapping[str, str]) -> Answer:
+    def get(self, server: Server, path: str, call: Call, answer_time: float, headers: Mapping[str, str]) -> HttpAnswer:
         """The answer to a GET of `path` below the URL of the server.
 
         Raises NetworkFailure, Refused for a redirect that is not followed, Cancelled.
@@ -331,9 +331,9 @@ class Transport:
         for _ in range(MAX_REDIRECTS + 1):
             response = self._send(server, url, call, answer_time, headers)
             if response.status not in REDIRECTS:
-                return Answer(response, call)
+                return HttpAnswer(response, call)
             target = str(response.headers.get("Location", ""))
-            Answer(response, call).close()
+            HttpAnswer(response, call).close()
             url = self._redirected(url, target)
         raise Refused(f"more than {MAX_REDIRECTS} redirects")
 
