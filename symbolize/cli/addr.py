@@ -50,9 +50,8 @@ def run_addr(arguments: Sequence[str]) -> int:
     cache = None if options.no_cache else open_cache(options)
     with Binaries(Places(binaries=options.binaries), cache) as binaries:
         addresses = Addresses(binaries, wanted_binary(options.binary), options.demangle)
-        if not addresses.module().is_verified:
-            name = printable(options.binary)
-            print_error(f"symbolize: {name}: unverified: the files have no build id, only the place of one that has")
+        if doubt := addresses.doubt:
+            print_error(f"symbolize: {printable(options.binary)}: {doubt}")
         given = [os.fsencode(word) for word in options.addresses]
         batched = [given] if given else batches(standard_input(), LONGEST)
         write(answer(addresses, lines, options.json, tell) for lines in batched)

@@ -17,6 +17,7 @@ from symbolize.resolve.module import Module
 BUILD_ID: Final = "BUILDID:"
 ADDRESS: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,16}")
 MAX_SHOWN: Final = 80
+ONLY_ITS_PLACE: Final = "unverified: the files have no build id, only the place of one that has"
 
 
 def wanted_binary(name: str) -> Wanted:
@@ -69,6 +70,12 @@ class Addresses:
         if module is None:
             raise InputError(self._wanted.name, "cannot be opened again")
         return module
+
+    @property
+    def doubt(self) -> str:
+        """Why the files may be of another build than the one that was asked for, empty if they are of that. Raises as
+        `module`."""
+        return "" if self.module().is_verified else ONLY_ITS_PLACE
 
     def address_of(self, text: str) -> int:
         """The vaddr that a text denotes: hexadecimal digits with or without 0x, or a symbol with or without `+OFFSET`,

@@ -18,6 +18,7 @@ from symbolize.resolve.module import Module
 MAX_PADDING: Final = 64
 """Bytes between functions, which the kernel counts to the size of the first."""
 PAGE: Final = 0xFFF
+ONLY_ITS_NAME: Final = "unverified: found by its name only, the text has no build id of it"
 MAX_FILES: Final = 1 << 10
 """Names of files of which it is remembered what they lead to."""
 
@@ -28,6 +29,7 @@ class Log:
     def __init__(self, binaries: Binaries, mode: Mode, tell: Callable[[str], None]) -> None:
         self._binaries, self._mode, self._tell = binaries, mode, tell
         self._known: dict[tuple[str, str], Addresses | None] = {}
+        self._doubts: dict[tuple[str, str], str] = {}
 
     def named(self, lines: Sequence[bytes]) -> list[bytes]:
         """The lines with names, each with its end; each file is asked once for all of them."""
@@ -55,7 +57,10 @@ class Log:
         asked = [each for each in asked if each[2] is not None and (key[1] or is_likely(*each[1:], module.binary.code))]
         places = addresses.places([vaddr for _, _, vaddr in asked if vaddr is not None])
         for (number, frame, _), place in zip(asked, places, strict=True):
-            result[number] = with_names(result[number], frame, place)
+            line = result[number]
+            result[number] = with_names(line, frame, place)
+            if result[number] != line and key in self._doubts:
+                self._tell(self._doubts.pop(key))
 
     def _addresses(self, file: str, build_id: str) -> Addresses | None:
         """The binary with a build id or, if a text has none, the one that is called `file`; None if there is none."""
@@ -63,14 +68,15 @@ class Log:
         if key not in self._known:
             if len(self._known) >= MAX_FILES:
                 self._known.clear()
+                self._doubts.clear()
             self._known[key] = None
             name: str | None = build_id
             if not build_id:
                 name = next(filter(None, map(self._binaries.called, spellings(file))), None)
             if name is not None and (not build_id or is_build_id(build_id)):
-                self._known[key] = Addresses(self._binaries, Wanted(name, bool(build_id)), self._mode)
-                if not build_id:
-                    self._tell(f"{printable(name)}: found by its name only, the text has no build id of it")
+                found = self._known[key] = Addresses(self._binaries, Wanted(name, bool(build_id)), self._mode)
+                if doubt := found.doubt if build_id else ONLY_ITS_NAME:
+                    self._doubts[key] = f"{printable(name)}: {doubt}"
         return self._known[key]
 
 

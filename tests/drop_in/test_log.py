@@ -14,6 +14,7 @@ import pytest
 from symbolize.drop_in.trace_lines import LONGEST, trace_line
 from symbolize.elf import ElfImage, inside_calls
 from tests.support.drop_ins import SPECTRA, Output, other, own
+from tests.support.elf_writer import ALLOC, EXEC, Section, Segment, Symbol, elf_file
 from tests.support.needs import find
 
 BUILD_ID = "fddfb64b84f1b9151c2c4bfbd662e7eb392cb1d0"
@@ -153,6 +154,22 @@ def test_build_id_is_no_path(log: Command, tmp_path: Path, monkeypatch: pytest.M
     shutil.copy(SPECTRA, "abcd")
     text = b"    #1 0x55d0c23d1  (/srv/spectra+0x23d1) (BuildId: abcd)\n"
     assert log(text).out == text
+
+
+def test_what_is_not_verified(log: Command, tmp_path: Path) -> None:
+    """A message says which files may be of other builds, once, and only if they gave names."""
+    place = tmp_path / ".build-id" / "aa" / "bbbbbb.debug"
+    place.parent.mkdir(parents=True)
+    code = Section(".text", bytes(0x40), flags=ALLOC | EXEC, address=0x1000)
+    made = elf_file([code], [Segment(0x1000, 0x40, 5)], [Symbol("f", 0x1000, 16, section=".text")])
+    for path in (place, tmp_path / "other"):
+        path.write_bytes(made)
+    nowhere = b"    #1 0x1  (/x+0x9999) (BuildId: aabbbbbb)\n./other(g+0x1)[0x1]\n"
+    found = log(nowhere, "-b", str(tmp_path))
+    assert (found.out, found.err) == (nowhere, b"")
+    found = log(b"    #1 0x1  (/x+0x1004) (BuildId: aabbbbbb)\n" * 2, "-b", str(tmp_path))
+    assert found.out == b"    #1 0x1 in f (/x+0x1004) (BuildId: aabbbbbb)\n" * 2
+    assert found.err.startswith(b"symbolize: aabbbbbb: unverified: ") and found.err.count(b"\n") == 1
 
 
 def test_name_of_a_file_on_a_terminal(log: Command, tmp_path: Path) -> None:
