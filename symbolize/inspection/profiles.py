@@ -115,4 +115,4 @@ def conclude(profiles: Sequence[ProfileContent]) -> str:
     if identified == len(files):
         return f"{unnamed}: symbolize finds their binaries by build id"
     which = f"{len(files) - identified} of {len(files)}" if identified else "their"
-    return f"{unnamed}: {which} mappings have no build id, so symbolize compares names and call sites"
+    return f"{unnamed}: {which} mappings have no build id, so symbolize goes by names, and by what was sampled"

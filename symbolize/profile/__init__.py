@@ -2,7 +2,7 @@
 
 from symbolize.core.arrays import NONE
 from symbolize.profile.assignment import assign_mappings
-from symbolize.profile.caveats import caveats_of, with_caveats
+from symbolize.profile.caveats import NOT_PROVED, caveats_of, with_caveats
 from symbolize.profile.combine import combine
 from symbolize.profile.compact import compact, used_locations
 from symbolize.profile.frame_table import Frame
@@ -28,6 +28,7 @@ from symbolize.profile.strings import Strings
 
 __all__ = [
     "NONE",
+    "NOT_PROVED",
     "AddressKind",
     "Frame",
     "Functions",

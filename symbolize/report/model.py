@@ -7,9 +7,11 @@ from typing import Protocol
 from symbolize.analysis import FunctionRow
 from symbolize.core.arrays import Int64
 from symbolize.core.failures import Failure
+from symbolize.core.mapped_names import base_name
 from symbolize.core.reasons import Reason
 from symbolize.core.stack_check import StackCheck
 from symbolize.core.verdict import Verdict
+from symbolize.profile import NOT_PROVED
 
 
 class MappingOutcome(Protocol):
@@ -209,13 +211,13 @@ class Report:
         ]
         total = self.sample_value or 1.0
         shown = [
-            f"{row.name.rpartition('/')[2] or row.files[0]}, {100 * row.symbolized_flat / total:.1f} % ({row.sureness})"
+            f"{base_name(row.name) or row.files[0]}, {100 * row.symbolized_flat / total:.1f} % ({row.sureness})"
             for row in rows[:MAX_CAVEATS]
         ]
         if more := rows[MAX_CAVEATS:]:
             share = sum(row.symbolized_flat for row in more) / total
             shown.append(f"and {len(more)} more, {100 * share:.1f} %")
-        return [f"not proved to be what ran: {'; '.join(shown)}"] if shown else []
+        return [f"{NOT_PROVED}{'; '.join(shown)}"] if shown else []
 
     @property
     def had_names(self) -> int:
