@@ -211,7 +211,7 @@ class Report:
         ]
         total = self.sample_value or 1.0
         shown = [
-            f"{base_name(row.name) or row.files[0]}, {100 * row.symbolized_flat / total:.1f} % ({row.sureness})"
+            f"{base_name(row.name or row.files[0])}, {100 * row.symbolized_flat / total:.1f} % ({row.sureness})"
             for row in rows[:MAX_CAVEATS]
         ]
         if more := rows[MAX_CAVEATS:]:

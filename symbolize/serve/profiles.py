@@ -34,6 +34,8 @@ RENEWED: Final = 600.0
 MAX_REPORT: Final = 8 << 10
 """Bytes of the header with the report."""
 MAX_TEXT: Final = 200
+MAX_CAVEAT: Final = 1000
+"""Characters in the header of a text, and of what is not proved, which names several binaries."""
 LARGE: Final = 0.5
 """Seconds of work on a profile after which memory is given back, which takes some milliseconds."""
 FETCHING: Final = FetchLimits(answer_time=60, total_time=900, patience=120)
@@ -179,10 +181,11 @@ def short(report: Report) -> str:
         for name, value in coverage(report).items()
         if isinstance(value, str | int | float)
     }
-    warnings: list[str] = []
-    for each in report.warnings:
-        shown = json.dumps({**facts, "warnings": [*warnings, each[:MAX_TEXT]]})
-        if len(shown) > MAX_REPORT:
+    facts["caveats"], facts["warnings"] = [], []
+    caveats = [("caveats", text[:MAX_CAVEAT]) for text in report.caveats]
+    for name, text in [*caveats, *(("warnings", text[:MAX_TEXT]) for text in report.warnings)]:
+        facts[name].append(text)
+        if len(json.dumps(facts)) > MAX_REPORT:
+            facts[name].pop()
             break
-        warnings.append(each[:MAX_TEXT])
-    return json.dumps({**facts, "warnings": warnings})
+    return json.dumps(facts)

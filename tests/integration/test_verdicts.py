@@ -12,6 +12,7 @@ from symbolize import Profile, Reason
 from symbolize.cli.main import main
 from symbolize.core.verdict import Verdict
 from symbolize.elf import read_build_id
+from symbolize.serve.profiles import short
 from symbolize.write.outputs import OUTPUTS, Output
 from tests.support.fixture_files import BINARIES, GPERFTOOLS
 
@@ -79,6 +80,13 @@ class TestCaveats:
         again = symbolize.load(second)
         assert sum(again.strings.text(number).startswith(CAVEAT) for number in again.comments) == 1
 
+    def test_server(self) -> None:
+        """The header of a profile that is sent back has the sentence, and stays short."""
+        report = symbolize.symbolize(RECORDED, FOLDER).report
+        assert json.loads(short(report))["caveats"] == report.caveats != []
+        report.warnings = ["\N{SNOWMAN}" * 1000] * 100
+        assert len(short(report)) <= 8 << 10 and json.loads(short(report))["caveats"] == report.caveats
+
     def test_what_is_proved(self, tmp_path: Path) -> None:
         """Nothing is said of it."""
         profile = symbolize.load(RECORDED)
@@ -99,6 +107,7 @@ class TestOneBinaryWithoutMap:
         profile = without_map(symbolize.load(RECORDED))
         found = symbolize.symbolize(profile, FOLDER / "ledger")
         assert found.report.leaf_percent == 100.0
+        assert found.report.caveats[0].startswith(f"{CAVEAT}ledger, 100.0 % (")
         whole = symbolize.symbolize(RECORDED, FOLDER).profile
         names = {frame.address: frame.function for stack in whole.stacks() for frame in stack}
         assert {
