@@ -1,5 +1,6 @@
 """Functions of a table: their names and declarations; calls between them."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
@@ -28,12 +29,19 @@ class ShownNames(NamedTuple):
 
 
 class KnownNames:
-    """The names that functions of a table were shown by, as numbers plus 1 of `strings`; 0: not yet."""
+    """The names that functions of a table were shown by, as numbers plus 1 of `strings`; 0: not yet. `lock` is for one
+    thread at a time: the requests of a server share the tables of binaries."""
 
     def __init__(self, count: int) -> None:
+        self.lock = threading.Lock()
         self.strings = StringTable()
         self.name, self.system_name = np.zeros((2, count), np.uint32)
         self.unnamed = np.zeros(count, np.bool_)
+
+    def forget(self) -> None:
+        """Begin anew, so that the names take bounded memory."""
+        self.strings = StringTable()
+        self.name[:] = 0
 
 
 @dataclass(eq=False)
@@ -58,21 +66,22 @@ class FunctionNames:
 
     def shown(self, rows: Int64, mode: Mode, of_linker: bool = False) -> ShownNames:
         """The names of some functions, as `mode` shows them; `of_linker`: they are of Android's dynamic linker."""
-        known = self.known.get((mode, of_linker))
-        missing = rows if known is None else rows[known.name[rows] == 0]
-        if known is None or len(known.strings) + 2 * len(missing) > MAX_KNOWN:
-            known = self.known[mode, of_linker] = KnownNames(len(self))
-            missing = rows
-        if len(missing):
-            found = self.take(missing)
-            names, linked = shown_names(found.linkage, found.name, mode, of_linker)
-            known.unnamed[missing] = [name == UNKNOWN for name in found.name]
-            known.system_name[missing] = known.strings.add_all(linked) + 1
-            known.name[missing] = known.strings.add_all(names) + 1  # the last: by this they are known
-        strings = known.strings.array()
-        return ShownNames(
-            strings.only(known.name[rows] - 1), strings.only(known.system_name[rows] - 1), known.unnamed[rows]
-        )
+        known = self.known.get((mode, of_linker)) or self.known.setdefault((mode, of_linker), KnownNames(len(self)))
+        with known.lock:
+            missing = rows[known.name[rows] == 0]
+            if len(known.strings) + 2 * len(missing) > MAX_KNOWN:
+                known.forget()
+                missing = rows
+            if len(missing):
+                found = self.take(missing)
+                names, linked = shown_names(found.linkage, found.name, mode, of_linker)
+                known.unnamed[missing] = [name == UNKNOWN for name in found.name]
+                known.system_name[missing] = known.strings.add_all(linked) + 1
+                known.name[missing] = known.strings.add_all(names) + 1  # the last: by this they are known
+            strings = known.strings.array()
+            return ShownNames(
+                strings.only(known.name[rows] - 1), strings.only(known.system_name[rows] - 1), known.unnamed[rows]
+            )
 
 
 class Function(NamedTuple):
