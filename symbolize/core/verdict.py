@@ -20,13 +20,17 @@ class Verdict(IntEnum):
 
     @classmethod
     def by_identity(cls, is_proof: bool) -> "Verdict":
-        """That of a file by its identity alone: its build id, or only its name."""
+        """The verdict on a file by its identity alone: its build id, or only its name."""
         return cls.PROVED if is_proof else cls.UNVERIFIED
 
     @property
     def text(self) -> str:
         """The word for it: "proved", "supported", "unverified", "refuted"."""
         return self.name.lower()
+
+    def by(self, evidence: str) -> str:
+        """The word for it, and behind it what it is known by, if anything is said of that."""
+        return self.text + (f": {evidence}" if evidence else "")
 
 
 ACCEPTABLE: Final = ("proved", "supported", "unverified")

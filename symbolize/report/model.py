@@ -107,7 +107,7 @@ class MappingRow:
     @property
     def sureness(self) -> str:
         """The verdict, and what it is known by, in words."""
-        return self.verdict.text + (f": {self.evidence}" if self.evidence else "")
+        return self.verdict.by(self.evidence)
 
     @property
     def weight(self) -> tuple[float, float, float]:

@@ -62,7 +62,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, binary: Binary) -> Self:
-        """That of a binary; a debug file alone has no file offsets."""
+        """The layout of a binary; a debug file alone has no file offsets."""
         return cls(binary.loaded.kind, binary.loaded.segments if binary.loaded.has_file_offsets else ())
 
 

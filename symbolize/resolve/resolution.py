@@ -84,7 +84,7 @@ class Resolution:
     @property
     def sureness(self) -> str:
         """The verdict, and what it is known by, in words."""
-        return self.verdict.text + (f": {self.evidence}" if self.evidence else "")
+        return self.verdict.by(self.evidence)
 
     @property
     def is_whole(self) -> bool:
@@ -92,11 +92,11 @@ class Resolution:
         return isinstance(self.binary, Binary) and self.binary.rank == 0 and self.binary.code is not None
 
     def with_failure(self, failure: ReadFailure) -> "Resolution":
-        """This one, of which something that may have its names could not be read."""
+        """The same, of which something that may have its names could not be read."""
         return replace(self, failures=(*self.failures, Failure.of(failure)), detail=str(failure))
 
     def refused(self, reason: Reason, **changes: Any) -> "Resolution":
-        """This one without the binary."""
+        """The same without the binary."""
         return replace(self, binary=None, reason=reason, **changes)
 
 
@@ -127,7 +127,7 @@ class Resolutions:
 
     @property
     def all(self) -> Sequence[Resolution]:
-        """Those of all mappings."""
+        """The resolutions of all mappings."""
         return self._all
 
     def add_locations(self, origin: Int64) -> None:

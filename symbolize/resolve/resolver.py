@@ -385,7 +385,7 @@ class MappingResolver:
         return same_names(record, [(binary, each) for binary, each in mapped if each is not None])
 
     def _layouts(self, record: MappingRecord) -> list[Layout]:
-        """Those of all builds that may be what a mapping is of."""
+        """The layouts of all builds that may be what a mapping is of."""
         match = find_recorded(self._index, record.build_id, record.filename)
         candidates, _ = self._open_candidates(match.candidates or [("build id", match)])
         return [Layout.of(each.binary) for each in candidates]

@@ -43,13 +43,13 @@ class CallSites:
 
     @classmethod
     def none(cls, dwarf: Dwarf) -> Self:
-        """Those of no units."""
+        """A table without rows, as of no units."""
         none = np.zeros(0, np.uint64)
         return cls(dwarf.code, none, none, none, none, none.astype(np.int64), none.astype(np.uint8))
 
     @classmethod
     def read(cls, dwarf: Dwarf, source: Source, units: Int64) -> Self:
-        """Those of `units`, read in as many threads as there are processors."""
+        """The functions and calls of `units`, read in as many threads as there are processors."""
 
         def walk_part(part: Int64) -> CallColumns:
             found = CallColumns()
@@ -70,7 +70,7 @@ class CallSites:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Those of several parts, one after another."""
+        """The rows of several parts, one after another."""
         made = cls(parts[0].code, *(np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS))
         counts = [len(part.owner) for part in parts]
         made.owner[:] = np.where(made.owner >= 0, made.owner + np.repeat(offsets_of(counts)[:-1], counts), -1)

@@ -142,7 +142,7 @@ instruction or, against the rules, the return address; on AArch64 also the call 
 
 
 def return_distances(machine: str) -> Sequence[int]:
-    """Those of DISTANCES that a machine has."""
+    """The DISTANCES that a machine has."""
     return DISTANCES if machine == "EM_AARCH64" else DISTANCES[:2]
 
 

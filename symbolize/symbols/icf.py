@@ -375,7 +375,7 @@ def _answering(verdicts: list[SharedCode], symbols: SymbolLayer) -> list[SharedC
 
 
 def _outermost(verdicts: list[SharedCode], decoded: Decoded) -> list[SharedCode]:
-    """Those that do not begin inside of a function, whose code they would not share (R160, whole shared code)."""
+    """Shared code but what begins inside of a function, whose code it would not share (R160, whole shared code)."""
     begin = np.array([verdict.begin for verdict in verdicts], np.uint64)
     if not verdicts:
         return []
