@@ -50,6 +50,7 @@ from symbolize.resolve.providers.members import is_in_archive
 from symbolize.resolve.providers.modules import module_name
 from symbolize.resolve.providers.vdso import is_vdso
 from symbolize.symbol_files import (
+    CodeList,
     SymbolList,
     process_of,
     read_breakpad,
@@ -145,6 +146,12 @@ def look_up(listing: SymbolList) -> None:
     assert not any("\n" in problem for problem in listing.problems)
 
 
+def code(found: CodeList) -> None:
+    """Look addresses of compiled code up."""
+    found.count_at(np.array(ADDRESSES, np.uint64))
+    look_up(found.listing)
+
+
 def breakpad(data: bytes, _: Path) -> None:
     """Read a symbol file of Breakpad."""
     read_module(data[:4096])
@@ -154,7 +161,7 @@ def breakpad(data: bytes, _: Path) -> None:
 def jitdump(data: bytes, _: Path) -> None:
     """Read a jitdump."""
     process_of(data[:64])
-    look_up(read_jitdump(data))
+    code(read_jitdump(data))
 
 
 def proguard(data: bytes, path: Path) -> None:
@@ -278,7 +285,7 @@ def readers() -> list[Reader]:
     names = [*corpus.names()]
     return [
         Reader([LINES], mutate_text, lambda data, _: look_up(read_kallsyms(data).listing)),
-        Reader([PERF_MAP], mutate_text, lambda data, _: look_up(read_perf_map(data))),
+        Reader([PERF_MAP], mutate_text, lambda data, _: code(read_perf_map(data))),
         Reader([BREAKPAD], mutate_text, breakpad),
         Reader(gsym, mutate_bytes, lambda data, _: look_up(read_gsym(data))),
         Reader(jit, mutate_bytes, jitdump),
