@@ -30,7 +30,7 @@ frame information or the size of a symbol."""
 MAX_BODY: Final = 1 << 16
 """Bytes of a function that are decoded: its first."""
 MAX_DECODED: Final = 1 << 22
-"""Bytes of a file that are decoded for a mapping, a second's work; of what is behind nothing is known."""
+"""Bytes of a file that are decoded for a mapping, a second's work; of other functions nothing is known then."""
 MAX_KEPT: Final = 1 << 21
 """Instructions of a file that are kept for the next mapping."""
 MAX_JUMPS: Final = 4
@@ -71,14 +71,15 @@ class Body(NamedTuple):
 
 
 class Code:
-    """The code of a binary, which `image` has; vaddrs are those of its `loaded` file."""
+    """The code of a binary, which `image`, its `loaded` file, has; vaddrs are those in that."""
 
     def __init__(self, binary: Binary, image: ElfImage) -> None:
         self._binary = proxy(binary)  # which this is kept for, by the judge
         self.image = image
         self._bodies: dict[int, Body | None] = {}
         self._gaps: dict[int, bool] = {}
-        self._decoded = 0
+        self._budget = MAX_DECODED
+        self._kept = 0
 
     @classmethod
     def of(cls, binary: Binary) -> "Code | None":
@@ -88,9 +89,10 @@ class Code:
 
     def renew(self) -> None:
         """Allow for MAX_DECODED bytes again, for the next mapping; much that is decoded is forgotten."""
-        self._decoded = 0
-        if sum(len(each.starts) for each in self._bodies.values() if each is not None) > MAX_KEPT:
+        self._budget = MAX_DECODED
+        if self._kept > MAX_KEPT:
             self._bodies.clear()
+            self._kept = 0
 
     @property
     def varies_in_length(self) -> bool:
@@ -123,10 +125,9 @@ class Code:
                 place[waiting], begin[waiting], end[waiting] = Place.FUNCTION, begins[at], ends[at]
         waiting = np.flatnonzero(place == Place.UNKNOWN)
         if len(waiting):
-            begins, ends = self._covered
-            at = np.searchsorted(begins, vaddrs[waiting], side="right")
-            first = np.append(np.uint64(0), ends)[at]
-            last = np.append(begins, ~np.uint64(0))[at]
+            begins, ends = self._between
+            at = np.searchsorted(ends[:-1], vaddrs[waiting], side="right")
+            first, last = begins[at], ends[at]
             place[waiting[first > vaddrs[waiting]]] = Place.FUNCTION  # in a function around another one
             gaps = zip(first.tolist(), last.tolist(), strict=True)
             is_padding = [begin <= end and self._is_padding(begin, end) for begin, end in gaps]
@@ -162,7 +163,12 @@ class Code:
     def body(self, begin: int, end: int) -> Body | None:
         """The function from `begin` to `end`, decoded; None if it cannot be, or was too much."""
         if begin not in self._bodies:
-            self._bodies[begin] = self._decode(begin, end)
+            size = min(end - begin, MAX_BODY)
+            if size > self._budget:
+                return None
+            self._budget -= size
+            body = self._bodies[begin] = self._decode(begin, end)
+            self._kept += len(body.starts) if body is not None else 0
         return self._bodies[begin]
 
     def targets(self, vaddrs: UInt64) -> UInt64:
@@ -200,8 +206,8 @@ class Code:
         is_open = False
         for _ in range(MAX_JUMPS + 1):
             following: list[int] = []
-            for each in waiting:
-                place, begin, end = (int(column[0]) for column in self._located(np.array([each], np.uint64)))
+            located = (column.tolist() for column in self._located(np.array(waiting, np.uint64)))
+            for place, begin, end in zip(*located, strict=True):
                 if place in (Place.STUB, Place.UNKNOWN):
                     is_open = True
                 if not end:
@@ -216,6 +222,8 @@ class Code:
                 if len(seen) > MAX_REACHED:
                     return None
             waiting = following
+            if not waiting:
+                break
         return None if is_open or waiting else False
 
     @cached_property
@@ -226,7 +234,7 @@ class Code:
     def _symbols(self) -> tuple[UInt64, UInt64]:
         """Begins, ascending, and ends of the functions by symbols with a size, or by the line table of Go."""
         begin, end = self._binary.sized_functions()
-        shift = np.uint64(0 if self.image is not self._binary.loaded else self._binary.shift)
+        shift = np.uint64(self._binary.shift)
         return begin - shift, end - shift
 
     @cached_property
@@ -241,25 +249,23 @@ class Code:
         return begin, end
 
     @cached_property
-    def _covered(self) -> tuple[UInt64, UInt64]:
-        """What functions and stubs cover: begins and ends, disjoint, ascending; and the borders of sections."""
+    def _between(self) -> tuple[UInt64, UInt64]:
+        """Begins and ends, ascending, of what is in front of, between and behind all functions and stubs."""
         parts = [self._frames, self._symbols, self._stubs]
         begin, end = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
         order = np.argsort(begin, kind="stable")
         begin, end = begin[order], np.maximum.accumulate(end[order]) if len(order) else end
         is_new = np.append(True, begin[1:] > end[:-1]) if len(begin) else np.zeros(0, np.bool_)
         last = np.append(is_new[1:], True) if len(begin) else is_new
-        return begin[is_new], end[last]
+        return np.append(np.uint64(0), end[last]), np.append(begin[is_new], ~np.uint64(0))
 
     def _decode(self, begin: int, end: int) -> Body | None:
-        size = min(end - begin, MAX_BODY, MAX_DECODED - self._decoded)
-        data = self._bytes(begin, size)
-        self._decoded += len(data)
+        data = self._bytes(begin, min(end - begin, MAX_BODY))
         decoder = self._decoder
         if not data or decoder is None:
             return None
         starts: list[int] = []
-        jumps: list[int] = []
+        jumps: dict[int, None] = {}
         is_open = False
         position = begin
         for vaddr, length, mnemonic, operands in decoder.disasm_lite(data, begin):
@@ -270,15 +276,18 @@ class Code:
                 if target is None:
                     is_open = is_open or not mnemonic.startswith("ret")
                 elif not begin <= target < end:
-                    jumps.append(target)
-        return Body(np.array(starts, np.uint64), position, jumps, is_open or position < end)
+                    jumps[target] = None
+        return Body(np.array(starts, np.uint64), position, list(jumps), is_open or position < end)
 
     def _is_padding(self, begin: int, end: int) -> bool:
         """Whether nothing but padding is between two functions."""
         if begin not in self._gaps:
-            size = min(end - begin, MAX_DECODED - self._decoded)
+            size = end - begin
+            if size <= MAX_PADDING:
+                if size > self._budget:
+                    return False
+                self._budget -= size
             data = self._bytes(begin, size) if begin and size <= MAX_PADDING else b""
-            self._decoded += len(data)
             filled = 0 if data.strip(b"\0") else len(data)
             if not filled and self._decoder is not None:
                 decoded = self._decoder.disasm_lite(data, begin)

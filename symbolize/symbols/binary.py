@@ -75,7 +75,7 @@ class Binary:
     @property
     def code(self) -> ElfImage | None:
         """The file with the bytes of the code, None if there are debug files only."""
-        return next((image for image in (self.loaded, *self.images) if image.has_code), None)
+        return self.loaded if self.loaded.has_code else None
 
     @property
     def rank(self) -> int:
@@ -287,9 +287,8 @@ class Binary:
             dwarf, symbols = self._builder.dwarf, self._builder.symbols
             if dwarf is None:
                 return None
-            code = self.code or self.loaded
-            jumps = jumps_through_tables(code)
-            if jumps is not None and code is self.loaded:
+            jumps = jumps_through_tables(self.loaded)
+            if jumps is not None:
                 jumps = np.sort(jumps + np.uint64(self.shift))
             distances = return_distances(self.loaded.machine)
             return CallGraph(dwarf, symbols, jumps, distances, believes_all=believes_all)

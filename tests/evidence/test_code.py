@@ -1,6 +1,7 @@
 """What evidence reads of code: instructions, places, targets of calls, and tail jumps."""
 
 import re
+import struct
 import subprocess
 from collections.abc import Sequence
 from functools import cache
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from symbolize.elf import ElfImage, read_symbols
+from symbolize.evidence import code as reader
 from symbolize.evidence.code import MAX_JUMPS, MAX_PADDING, Code, Place
 from symbolize.symbols import Binary
 from tests.support.eh_frame import Frames, eh_frame
@@ -225,6 +227,28 @@ class TestPlaces:
         asked = column([BEGIN + 15, BEGIN + 16, BEGIN + 15 + len(filling), BEGIN + 16 + len(filling)])
         assert code.places(asked).tolist() == [Place.FUNCTION, place, place, Place.FUNCTION]
 
+    def test_no_more_is_decoded_than_a_mapping_is_worth(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of what is behind nothing is known, neither functions nor padding, until the next mapping is judged."""
+        monkeypatch.setattr(reader, "MAX_DECODED", 40)
+        functions = [(BEGIN, 16), (BEGIN + 16, 16), (BEGIN + 32 + MAX_PADDING + 8, 16)]
+        code = made(Made.file(NOP * 32 + NOP * (MAX_PADDING + 8) + NOP * 16, functions))
+        asked = column([at for at, _ in functions])
+        assert code.begins_instruction(asked).tolist() == [1, 1, -1]
+        assert code.places(column([BEGIN + 40])).tolist() == [Place.UNKNOWN]
+        assert code.begins_instruction(asked).tolist() == [1, 1, -1]
+        code.renew()
+        assert code.begins_instruction(asked).tolist() == [1, 1, 1]
+        assert code.places(column([BEGIN + 40])).tolist() == [Place.UNKNOWN]
+
+    def test_padding_is_looked_at_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What was too much for one mapping is not for the next."""
+        monkeypatch.setattr(reader, "MAX_DECODED", 40)
+        code = made(Made.file(NOP * 80, [(BEGIN, 32), (BEGIN + 64, 16)]))
+        assert code.begins_instruction(column([BEGIN + 1])).tolist() == [1]
+        for place in (Place.UNKNOWN, Place.PADDING):
+            assert code.places(column([BEGIN + 40])).tolist() == [place]
+            code.renew()
+
     def test_a_file_without_functions(self) -> None:
         """Of code without symbols and call frame information nothing is known."""
         code = made(Made.file(NOP * 0x40, []))
@@ -308,6 +332,19 @@ class TestTailJumps:
         code = made(Made.file(bytes.fromhex(way).ljust(0x40, NOP), functions))
         assert code.leads_to(BEGIN, BEGIN + 0x20) is None
         assert code.leads_to(BEGIN, BEGIN + 0x1F) is True
+
+    def test_many_jumps_to_one_function(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is looked into once, however many there are."""
+        count = 1000
+        jumps = b"".join(b"\xe9" + struct.pack("<i", 5 * (count - 1 - each)) for each in range(count))
+        end = BEGIN + 5 * count
+        code = made(Made.file(jumps + RET * 16, [(BEGIN, 5 * count), (end, 16)]))
+        asked: list[int] = []
+        located = code._located
+        monkeypatch.setattr(code, "_located", lambda vaddrs: asked.extend(vaddrs.tolist()) or located(vaddrs))
+        assert code.leads_to(BEGIN, end + 20) is False
+        assert code.leads_to(BEGIN, end) is True
+        assert asked == [BEGIN, end] * 2
 
     def test_conditional_jumps(self) -> None:
         """They lead on too, and those within the function nowhere else."""
