@@ -70,7 +70,7 @@ def map_locations(judge: Judge, record: MappingRecord, resolution: Resolution) -
     """The resolution with the vaddrs of the locations that lie in its binary; without it if the binary does not fit."""
     binary = resolution.binary
     mapped, problem = map_addresses_of(record, resolution)
-    if mapped is not None and resolution.is_by_id and isinstance(binary, Binary):
+    if mapped is not None and resolution.is_by_id and resolution.address_map is None and isinstance(binary, Binary):
         problem = lost_offset(judge, record, binary, mapped)
     if mapped is None or problem:
         detail = ", ".join(resolution.files) + (f" is {problem}" if problem else f" {misfit(record)}")

@@ -76,6 +76,11 @@ class MappingRecord(NamedTuple):
         )
 
     @property
+    def is_proof(self) -> bool:
+        """Whether a file that has the build id is proved to be what ran."""
+        return bool(self.build_id) and not self.is_claim
+
+    @property
     def linked_names(self) -> list[tuple[int, bytes]]:
         """The addresses of a kernel that came with a name, and the linked one, if it is known, else that for people."""
         if self.names is None or self.kind != AddressKind.KERNEL:

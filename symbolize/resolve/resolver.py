@@ -27,9 +27,10 @@ from symbolize.core.mapped import ChangedFile
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.evidence.judge import Judge, Judgement, joined
+from symbolize.evidence.score import MAX_DOUBT
 from symbolize.profile import NONE, AddressKind, Profile, assign_mappings
 from symbolize.profile.assignment import covers_everything
-from symbolize.resolve.address_maps import map_in_images, map_locations, misfit
+from symbolize.resolve.address_maps import map_addresses_of, map_in_images, map_locations, misfit
 from symbolize.resolve.addresses import MappedAddresses, in_code
 from symbolize.resolve.build_matching import in_file_map, infer_load_bias
 from symbolize.resolve.candidates import Candidate
@@ -40,6 +41,7 @@ from symbolize.resolve.judging import judge_mapping, observe, same_names
 from symbolize.resolve.mapping_record import MappingRecord, has_map, records_of, weight_of_mappings
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers import SymbolProviders
+from symbolize.resolve.providers.kernel import is_kernel
 from symbolize.resolve.resolution import Resolution, Resolutions
 from symbolize.symbols import Binary, TableCache
 
@@ -244,7 +246,7 @@ class MappingResolver:
             wanted = missing_kinds(record.build_id, has_code=True, has_dwarf=False)
             return replace(provided, wanted=wanted, wanted_id=record.build_id)
         if provided is not None:
-            return provided
+            return self._judged(record, provided)
         if record.kind == AddressKind.NO_BINARY:
             return Resolution(reason=Reason.NOT_A_FILE)
         if record.mapping == NONE or is_placeholder(record):
@@ -257,14 +259,35 @@ class MappingResolver:
         symbols = self._providers.symbols_for(record, found.binary.images if found.binary is not None else ())
         if symbols is None or (symbols.binary is None and found.reason not in (Reason.NOT_FOUND, Reason.NOT_ELF)):
             return found
+        if found.binary is not None and symbols.is_by_id:  # the binary was judged
+            symbols = replace(symbols, verdict=found.verdict, evidence=found.evidence)
+        elif not symbols.verified and found.reason in (Reason.MISFIT, Reason.AMBIGUOUS):
+            return found  # the symbol file may be of what was refused
         return replace(
-            symbols,
+            self._judged(record, symbols),
             tried=(*found.tried, *symbols.tried),
             problems=(*found.problems, *symbols.problems),
             wanted=found.wanted,
             wanted_id=found.wanted_id,
             build_id=found.build_id,
         )
+
+    def _judged(self, record: MappingRecord, provided: Resolution) -> Resolution:
+        """What a provider found, as the judge says where no identity proves it. A kernel is not judged: it patches its
+        own code when it starts, there most where it is sampled most, behind instructions that allow interrupts."""
+        if provided.binary is None or provided.verdict is not Verdict.UNVERIFIED:
+            return provided
+        claim = int(provided.is_by_id and record.is_claim)
+        evidence = provided.evidence
+        mapped, _ = map_addresses_of(record, provided)
+        if isinstance(provided.binary, Binary) and mapped is not None and not is_kernel(record.filename):
+            match = BuildMatch(judgement=judge_mapping(self._judge, record, provided.binary, mapped, claim))
+            if match.refusal:
+                detail = f"{provided.files[0]} is refused: {match.refusal}"
+                return provided.refused(Reason.MISFIT, detail=detail, files=())
+            evidence = match.evidence
+            provided = replace(provided, verdict=match.verdict)
+        return replace(provided, evidence=with_claim(claim, evidence))
 
     def _find_binary(self, record: MappingRecord, match_of: MatchOf | None = None) -> Resolution:
         """The binary of a mapping by its build id or name; of several builds, and where no build id proves it, as the
@@ -349,10 +372,7 @@ class MappingResolver:
             selection = replace(selection, verdict=Verdict.PROVED)
         is_found = is_proof and module_prefix(record.build_id)
         found = replace(found, build_id=match.build_id if is_found else "")
-        if claim:
-            whose = "is that of another file" if claim < 0 else "agrees"
-            text = f"the recorded build id, read later, {whose}; {selection.evidence}"
-            selection = replace(selection, evidence=text)
+        selection = replace(selection, evidence=with_claim(claim, selection.evidence))
         return self._answered(found, selection, unreadable, is_fetched=bool(match.candidates))
 
     def _match(self, record: MappingRecord, mapper: Mapper, claim: int, binary: Binary) -> BuildMatch:
@@ -363,7 +383,10 @@ class MappingResolver:
             return BuildMatch(problem or misfit(record))
         judgement = judge_mapping(self._judge, record, binary, mapped, claim)
         if judgement.verdict is Verdict.UNVERIFIED:
-            judgement = self._pooled(record, mapper, claim, binary) or judgement
+            pooled = self._pooled(record, mapper, claim, binary)
+            # Another process may have run another file: others do not support a file that this mapping speaks against.
+            if pooled is not None and (pooled.verdict is Verdict.REFUTED or judgement.doubt < MAX_DOUBT):
+                judgement = pooled
         return BuildMatch(judgement=judgement)
 
     def _pooled(self, record: MappingRecord, mapper: Mapper, claim: int, binary: Binary) -> Judgement | None:
@@ -481,6 +504,14 @@ class MappingResolver:
             detail="",
             problems=[*unreadable, *differing, *binary.refused],
         )
+
+
+def with_claim(claim: int, evidence: str) -> str:
+    """Evidence in words, with what a build id says that was read later; `claim` is as in `verdict_of`."""
+    if not claim:
+        return evidence
+    text = "the recorded build id, read later, " + ("is that of another file" if claim < 0 else "agrees")
+    return f"{text}; {evidence}" if evidence else text
 
 
 def is_placeholder(record: MappingRecord) -> bool:

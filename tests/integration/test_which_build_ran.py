@@ -2,6 +2,7 @@
 
 import io
 import struct
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
@@ -16,6 +17,7 @@ from symbolize import Profile, Reason, Symbolizer
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage, read_build_id, read_symbols
 from symbolize.profile import IdOrigin, LeafKind, StackSource
+from tests.support.breakpad_writer import symbols_of
 from tests.support.elf_writer import AARCH64
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.made_builds import BEGIN, NAMES, OFFSET, SIZE, leaf, program, site
@@ -392,6 +394,77 @@ class TestProcesses:
             assert {row.verdict for row in rows} == {Verdict.SUPPORTED}
         rows = rows_of(of_tool(leaves, mappings=2), "/tool", new)
         assert [row.files for row in rows] == [[str(new / "tool")], []]
+
+    def test_others_support_nothing_that_is_contradicted(self, tmp_path: Path) -> None:
+        """A process of which one of two addresses begins no instruction may have run another file."""
+        (folder,) = laid(tmp_path, one=program(late=4))
+        leaves = [each for number in range(50) for each in (leaf(number), leaf(0 if number else 62))]
+        long, short = rows_of(of_tool(leaves, mappings=2), "/tool", folder)
+        assert (long.locations, long.verdict) == (50, Verdict.SUPPORTED)
+        assert (short.locations, short.verdict) == (2, Verdict.UNVERIFIED)
+        assert short.evidence == "1 of 2 sampled addresses begin an instruction"
+
+
+class TestOtherDoors:
+    """Symbol files, and files of mappings that have a way of their own: they know no more of what ran."""
+
+    BUILD_ID = "5a" * 20
+
+    def laid(self, folder: Path, late: int, build_id: str = "") -> Path:
+        """A build and its symbol file."""
+        (folder,) = laid(folder, one=program(late=late, build_id=build_id))
+        (folder / "tool.sym").write_bytes(symbols_of(folder / "tool"))
+        return folder
+
+    def test_the_symbol_file_of_a_build_that_is_refused(self, tmp_path: Path) -> None:
+        """It names nothing either, found by the name or by a build id that was read later."""
+        folder = self.laid(tmp_path / "a", 60)
+        assert is_refused(row_of(of_tool([*map(leaf, range(64))]), "/tool", folder))
+        folder = self.laid(tmp_path / "b", 60, self.BUILD_ID)
+        made = with_id(of_tool([*map(leaf, range(64))]), "/tool", self.BUILD_ID, IdOrigin.READ_LATER)
+        assert is_refused(row_of(made, "/tool", folder))
+
+    def test_the_symbol_file_of_a_stripped_build(self, tmp_path: Path) -> None:
+        """It is as sure as the build, if it has its id."""
+        for build_id, verdict in ((self.BUILD_ID, Verdict.SUPPORTED), ("", Verdict.UNVERIFIED)):
+            folder = self.laid(tmp_path / build_id, 0, build_id)
+            (folder / "tool").write_bytes(program(build_id=build_id, has_symbols=False, has_frames=True))
+            row = row_of(of_tool([*map(leaf, range(64))]), "/tool", folder)
+            assert row.files == [str(folder / "tool.sym"), str(folder / "tool")]
+            assert (row.symbolized_locations, row.verdict) == (64, verdict)
+
+    @pytest.mark.parametrize(
+        ("origin", "verdict", "evidence"),
+        [
+            (IdOrigin.RECORDED, Verdict.PROVED, ""),
+            (IdOrigin.READ_LATER, Verdict.UNVERIFIED, "the recorded build id, read later, agrees"),
+        ],
+    )
+    def test_a_symbol_file_alone(self, origin: IdOrigin, verdict: Verdict, evidence: str, tmp_path: Path) -> None:
+        """Only an id that was recorded with the mapping proves it."""
+        folder = self.laid(tmp_path, 0, self.BUILD_ID)
+        (folder / "tool").unlink()
+        row = row_of(with_id(of_tool([*map(leaf, range(64))]), "/tool", self.BUILD_ID, origin), "/tool", folder)
+        assert (row.symbolized_locations, row.verdict, row.evidence) == (64, verdict, evidence)
+
+    @pytest.mark.parametrize(("late", "verdict"), [(0, Verdict.SUPPORTED), (60, None)])
+    def test_a_library_in_an_archive(self, late: int, verdict: Verdict | None, tmp_path: Path) -> None:
+        """Without a build id what was sampled decides."""
+        with zipfile.ZipFile(tmp_path / "base.apk", "w") as made:
+            made.writestr("lib/tool.so", program(late=late))
+        row = row_of(of_tool([*map(leaf, range(64))], name="/app/base.apk!/lib/tool.so"), "/tool.so", tmp_path)
+        assert is_refused(row) if verdict is None else (row.symbolized_locations, row.verdict) == (64, verdict)
+
+    @pytest.mark.parametrize(("late", "verdict"), [(0, Verdict.SUPPORTED), (60, None)])
+    def test_the_library_of_the_kernel(self, late: int, verdict: Verdict | None, tmp_path: Path) -> None:
+        """Likewise."""
+        (tmp_path / "vdso64.so").write_bytes(program(late=late))
+        maps = [Mapping(BASE, BASE + 0x6000, 0, "[vdso]")]
+        stacks = [([Place(BASE + OFFSET - BEGIN + leaf(number), 1)], [1]) for number in range(64)]
+        made = symbolize.load(io.BytesIO(profile(maps, stacks)))
+        made.leaf_kinds = np.full(1, LeafKind.EXACT, np.uint8)
+        row = row_of(made, "[vdso]", tmp_path)
+        assert is_refused(row) if verdict is None else (row.symbolized_locations, row.verdict) == (64, verdict)
 
 
 def test_stacks_support_a_build_of_which_few_leaves_are_known(tmp_path: Path) -> None:

@@ -11,23 +11,13 @@ from symbolize import Reason
 from symbolize.elf import ElfImage
 from symbolize.resolve.addresses import page_ceil, page_floor
 from symbolize.symbol_files.breakpad import debug_id
-from symbolize.symbols import build_table
-from tests.support.breakpad_writer import symbol_file
+from tests.support.breakpad_writer import symbols_of
 from tests.support.elf_writer import ALLOC, EXEC, NOTE, Section, Segment, build_id_note, elf_file
 from tests.support.pprof_writer import Mapping, Place
 from tests.support.spectra import BASE, FIXED, MAIN, PIE, PIE_ID, WHOLE, main_of
 from tests.support.whole_runs import run
 
 DEBUG_ID = debug_id(PIE_ID) + "0"
-
-
-def symbols_of(path: Path) -> bytes:
-    """The symbol file of a program, written from its DWARF."""
-    with ElfImage.open(path) as image:
-        base = min(segment.vaddr for segment in image.segments)
-        (code,) = [segment for segment in image.segments if segment.executable]
-        table = build_table([image])
-        return symbol_file(table, code.vaddr, code.vaddr + code.file_size, base, image.build_id or "", path.name)
 
 
 @pytest.fixture(scope="module")

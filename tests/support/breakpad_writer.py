@@ -1,9 +1,12 @@
 """Writes Breakpad symbol files from what a symbol table answers."""
 
 import itertools
+from pathlib import Path
 from typing import NamedTuple
 
+from symbolize.elf import ElfImage
 from symbolize.symbol_files.breakpad import debug_id
+from symbolize.symbols import build_table
 from symbolize.symbols.table import SymbolTable
 from tests.support.lookup import Frame, frames_of
 
@@ -14,6 +17,15 @@ class Call(NamedTuple):
     name: str
     file: str
     line: int
+
+
+def symbols_of(path: Path) -> bytes:
+    """The symbol file of a program, written from its DWARF."""
+    with ElfImage.open(path) as image:
+        base = min(segment.vaddr for segment in image.segments)
+        (code,) = [segment for segment in image.segments if segment.executable]
+        table = build_table([image])
+        return symbol_file(table, code.vaddr, code.vaddr + code.file_size, base, image.build_id or "", path.name)
 
 
 def symbol_file(table: SymbolTable, begin: int, end: int, base: int, build_id: str, name: str) -> bytes:

@@ -36,6 +36,7 @@ def program(
     *,
     has_code: bool = True,
     has_frames: bool = False,
+    has_symbols: bool = True,
 ) -> bytes:
     """A program of these functions. Instructions of the last `late` ones begin 2 bytes later than they would;
     programs with another `mark` have other operands, and differ in nothing else. With `has_frames` there is call frame
@@ -55,7 +56,7 @@ def program(
     if has_frames:
         frames = Frames([(BEGIN + SIZE * number, SIZE) for number in range(len(names))])
         sections.append(Section(".eh_frame", eh_frame([frames], 0x8000), flags=ALLOC, address=0x8000))
-    symbols = [Symbol(name, BEGIN + SIZE * number, SIZE) for number, name in enumerate(names)]
+    symbols = [Symbol(name, BEGIN + SIZE * number, SIZE) for number, name in enumerate(names) if has_symbols]
     made = elf_file(sections, [Segment(0, 0x400, 4, 0), Segment(BEGIN, len(code), 5, OFFSET)], symbols, machine=machine)
     return made.ljust(OFFSET, b"\0") + bytes(code) if has_code else made
 

@@ -95,7 +95,8 @@ class Members:
         how = f"build id {build_id}" if build_id else f"name {name}"
         tried = [(how, "found " + ", ".join(files) + ("" if verified else ", unverified"))]
         problems = [misfit(images[0], build[0]) for build in builds if build[0] not in images]
-        return Resolution(binary, address_map, files, Verdict.by_identity(verified), tried=tried, problems=problems)
+        verdict = Verdict.by_identity(mapping.is_proof)
+        return Resolution(binary, address_map, files, verdict, verified, tried=tried, problems=problems)
 
     @property
     def count(self) -> int:

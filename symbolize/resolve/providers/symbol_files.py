@@ -84,7 +84,8 @@ class SymbolFiles:
             return addresses - np.uint64(base) + np.uint64(origin), inside & (addresses >= np.uint64(base))
 
         paths = [found.path, *(image.path for image in images)]
-        return Resolution(found.binary, address_map, paths, Verdict.by_identity(verified), tried=tried)
+        verdict = Verdict.by_identity(mapping.is_proof)
+        return Resolution(found.binary, address_map, paths, verdict, bool(build_id), tried=tried)
 
     def _breakpad_of(self, build_id: str, name: str) -> Found | Resolution | None:
         """The symbol file of Breakpad, or why none of them is used."""

@@ -51,6 +51,5 @@ def find_vdso(index: BinaryIndex, opened: OpenBinaries, mapping: MappingRecord) 
         return to_vaddrs(addresses, mapping.start, limit, 0, segments, relocatable=True) if segments else None
 
     files = [image.path for image in binary.files]
-    return Resolution(
-        binary, address_map, files, Verdict.by_identity(found.verified), tried=found.tried, problems=unreadable
-    )
+    verdict = Verdict.by_identity(mapping.is_proof)
+    return Resolution(binary, address_map, files, verdict, found.verified, tried=found.tried, problems=unreadable)
