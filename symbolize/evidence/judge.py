@@ -103,7 +103,9 @@ class Judge:
             if code is None:
                 return []
             code.renew()
-            return [leaves(code, observed), *sites(code, observed), targets(code, observed)]
+            counts = [leaves(code, observed)] if observed.is_leaf.any() else []
+            # Of the thousands of mappings of a fleet most have one kind of evidence, or none.
+            return [*counts, *sites(code, observed), targets(code, observed)] if observed.is_call.any() else counts
 
     def _code(self, binary: Binary) -> Code | None:
         if binary not in self.codes:
