@@ -165,9 +165,12 @@ class Symbolizer(Closeable):
         with self._in_use():
             if self._sample_type:
                 choose_sample_type(profile, self._sample_type)
-            resolutions = self._resolver.resolve_all(profile)
-            if profile.stack_dumps is not None:
-                resolutions = self._unwind(profile, resolutions)
+            try:
+                resolutions = self._resolver.resolve_all(profile)
+                if profile.stack_dumps is not None:
+                    resolutions = self._unwind(profile, resolutions)
+            finally:
+                self._resolver.forget()
             if self._check_stacks or self._tail_calls:
                 self._read_stacks(profile, resolutions)
             profile.sample_times = None

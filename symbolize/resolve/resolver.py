@@ -127,7 +127,7 @@ class MappingResolver:
         records = records_of(profile, with_names=self.has_binaries, is_exact=is_exact)
         self._providers.prepare(profile, records[:-1])
         self._huge_pages.prepare(records[:-1])
-        self._by_file.clear()
+        self.forget()
         self._of_file = grouped(records[:-1])
         is_alone = len(self._roots) == 1 and not has_map(profile) and os.path.isfile(self._roots[0])
         self._only_binary = self._roots[0] if is_alone else ""
@@ -146,6 +146,10 @@ class MappingResolver:
     def unwinding(self, profile: Profile, resolutions: Resolutions) -> CodeResolver:
         """Finds the code of mappings of a profile that was resolved, while its stacks are unwound."""
         return CodeResolver(self._resolve, records_of(profile, with_names=False), resolutions)
+
+    def forget(self) -> None:
+        """Let go of the profile that was resolved last, and of what only it needed."""
+        self._of_file, self._by_file = {}, {}
 
     def _resolve(self, record: MappingRecord) -> Resolution:
         """As `resolve`, also if no location is in the mapping."""

@@ -1,5 +1,6 @@
 """Whole runs that ask which build ran, without build ids or with ones that were read later (R148, R247, R372)."""
 
+import gc
 import io
 import struct
 import zipfile
@@ -373,6 +374,15 @@ class TestProcesses:
             assert row.evidence == "64 of 64 sampled addresses begin an instruction"
         made = of_tool([*map(leaf, range(64))], mappings=16)
         assert {tuple(row.files) for row in rows_of(made, "/tool", right, wrong)} == {(str(right / "tool"),)}
+
+    def test_no_profile_is_kept(self, tmp_path: Path) -> None:
+        """What was asked of one is forgotten with its result."""
+        (folder,) = laid(tmp_path, one=program())
+        with Symbolizer([folder]) as symbolizer:
+            symbolizer.symbolize(of_tool([*map(leaf, range(64))], mappings=16))
+            gc.collect()
+            kept = [each for each in gc.get_objects() if isinstance(each, Profile)]
+        assert not [each for each in kept if TOOL in map(each.strings.text, each.mappings.filename.tolist())]
 
     def test_together_they_refute(self, tmp_path: Path) -> None:
         """What each of them alone would leave open."""
