@@ -38,6 +38,7 @@ MAX_JUMPS: Final = 4
 MAX_REACHED: Final = 64
 """Functions that are looked into for one call."""
 
+LOCK: Final = 0xF0
 CALL: Final = 0xE8
 CALL_SIZE: Final = 5
 BL_MASK, BL = 0xFC000000, 0x94000000
@@ -270,6 +271,8 @@ class Code:
         position = begin
         for vaddr, length, mnemonic, operands in decoder.disasm_lite(data, begin):
             starts.append(vaddr)
+            if data[vaddr - begin] == LOCK and self.varies_in_length:  # glibc jumps over the prefix while there is one thread
+                starts.append(vaddr + 1)
             position = vaddr + length
             if is_jump(mnemonic):
                 target = jump_target(operands)

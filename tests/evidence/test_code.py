@@ -90,6 +90,7 @@ def test_instructions_begin_where_objdump_says(program: Path) -> None:
     """Each byte of each function begins an instruction or does not."""
     code = code_of(program)
     starts = {each.vaddr for each in listing(program)}
+    starts |= {each.vaddr + 1 for each in listing(program) if each.mnemonic == "lock"}
     asked = column(range(min(starts), max(starts)))
     places, found = code.places(asked), code.begins_instruction(asked)
     here = places == Place.FUNCTION
@@ -272,6 +273,11 @@ class TestPlaces:
         ]  # fmt: skip
         assert code.begins_instruction(column([0x900, 0x905])).tolist() == [1, 1]
         assert code.leads_to(0x900, BEGIN) is None
+
+    def test_behind_a_lock_prefix(self) -> None:
+        """malloc of older C libraries jumps there where there is one thread (R374, instructions of a file)."""
+        code = made(Made.file(bytes.fromhex("7401f00fb10f") + RET * 10, [(BEGIN, 16)]))
+        assert code.begins_instruction(column(range(BEGIN, BEGIN + 7))).tolist() == [1, 0, 1, 1, 0, 0, 1]
 
     def test_inside_of_an_instruction(self) -> None:
         """Nothing begins in the middle of a long one, in 32 bits either; where they cannot be decoded nothing is
