@@ -271,8 +271,8 @@ class Code:
         position = begin
         for vaddr, length, mnemonic, operands in decoder.disasm_lite(data, begin):
             starts.append(vaddr)
-            if data[vaddr - begin] == LOCK and self.varies_in_length:  # glibc jumps over the prefix while there is one thread
-                starts.append(vaddr + 1)
+            if data[vaddr - begin] == LOCK and self.varies_in_length:
+                starts.append(vaddr + 1)  # glibc jumps over the prefix while there is one thread
             position = vaddr + length
             if is_jump(mnemonic):
                 target = jump_target(operands)

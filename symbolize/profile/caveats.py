@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from symbolize.core.errors import printable
 from symbolize.profile.model import Profile
 
 NOT_PROVED: Final = "not proved to be what ran: "
@@ -25,6 +26,6 @@ def with_caveats(profile: Profile, caveats: Sequence[str], *, keeps_earlier: boo
     earlier = set() if keeps_earlier else {row for row in profile.comments if is_caveat(profile, row)}
     if not earlier and not caveats:
         return profile
-    added = profile.strings.add_all([text.encode() for text in caveats]).tolist()
+    added = profile.strings.add_all([printable(text).encode() for text in caveats]).tolist()
     kept = [each for each in profile.comments if each not in earlier and each not in added]
     return replace(profile, comments=[*kept, *added])

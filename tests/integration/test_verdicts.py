@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,11 @@ from symbolize import Profile, Reason
 from symbolize.cli.main import main
 from symbolize.core.verdict import Verdict
 from symbolize.elf import read_build_id
+from symbolize.profile import IdOrigin, caveats_of
 from symbolize.serve.profiles import short
 from symbolize.write.outputs import OUTPUTS, Output
 from tests.support.fixture_files import BINARIES, GPERFTOOLS
+from tests.support.made_builds import leaf, of_tool, program
 
 CAVEAT = "not proved to be what ran: "
 BUILD = "gcc-nopie-dwarf4"
@@ -59,6 +62,16 @@ class TestAccept:
 
 class TestCaveats:
     """What is not proved is said where names are shown."""
+
+    def test_a_path_that_is_no_text(self, tmp_path: Path) -> None:
+        """A mapping without a name is called by the file, whatever bytes its path has."""
+        build_id = "5a" * 20
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/tool\xff")).write_bytes(program(build_id=build_id))
+        made = of_tool([leaf(number) for number in range(64)], name="", build_id=build_id)
+        made.id_origins = np.full(len(made.mappings), IdOrigin.READ_LATER, np.uint8)
+        result = symbolize.symbolize(made, tmp_path)
+        (text,) = caveats_of(result.profile)
+        assert "tool\\xdcff, 100.0 % (supported: " in text
 
     @pytest.mark.parametrize("output", [each for each in OUTPUTS if each.name not in ("folded", "csv", "parquet")])
     def test_outputs(self, output: Output, tmp_path: Path) -> None:

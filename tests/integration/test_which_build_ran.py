@@ -4,7 +4,6 @@ import gc
 import io
 import struct
 import zipfile
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -21,13 +20,11 @@ from symbolize.profile import IdOrigin, LeafKind, StackSource
 from tests.support.breakpad_writer import symbols_of
 from tests.support.elf_writer import AARCH64
 from tests.support.fixture_files import BINARIES, FIXTURES
-from tests.support.made_builds import BEGIN, NAMES, OFFSET, SIZE, leaf, program, site
+from tests.support.made_builds import BASE, BEGIN, NAMES, OFFSET, SIZE, TOOL, leaf, of_tool, program, site
 from tests.support.pprof_writer import Mapping, Place, profile
 
 RECORDING = FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
 RIGHT, WRONG, OTHER = (BINARIES / name for name in ("gcc-pie", "clang-pie", "gcc-gc-sections"))
-BASE = 0x5000_0000_0000
-TOOL = "/opt/bin/tool"
 
 
 def recorded(path: Path = RECORDING, *, only_leaves: bool = False) -> Profile:
@@ -39,23 +36,6 @@ def recorded(path: Path = RECORDING, *, only_leaves: bool = False) -> Profile:
         offsets = np.arange(len(first) + 1, dtype=made.samples.location_offsets.dtype)
         made.samples = replace(made.samples, locations=made.samples.locations[first], location_offsets=offsets)
     return made
-
-
-def of_tool(
-    leaves: Sequence[int], stacks: Sequence[Sequence[int]] = (), mappings: int = 1, name: str = TOOL, build_id: str = ""
-) -> Profile:
-    """A profile of a made program: leaves, and stacks of call sites behind a leaf elsewhere. With several mappings of
-    the program, one in each process, those in turn."""
-    maps = [
-        Mapping(BASE * number + BEGIN, BASE * number + BEGIN + 0x2000, OFFSET, name, build_id)
-        for number in range(1, mappings + 1)
-    ]
-    maps.append(Mapping(0x1_0000, 0x2_0000, 0, "/elsewhere"))
-    made = [([Place(BASE * (at % mappings + 1) + each, at % mappings + 1)], [1]) for at, each in enumerate(leaves)]
-    made += [([Place(0x1_0010, len(maps)), *(Place(BASE + each, 1) for each in stack)], [1]) for stack in stacks]
-    found = symbolize.load(io.BytesIO(profile(maps, made)))
-    found.leaf_kinds = np.full(1, LeafKind.EXACT, np.uint8)
-    return found
 
 
 def with_id(made: Profile, name: str, build_id: str, origin: IdOrigin) -> Profile:

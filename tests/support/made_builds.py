@@ -1,8 +1,14 @@
 """Builds of a made program: functions of instructions of 5 bytes, each of which calls the one before it."""
 
+import io
 from collections.abc import Sequence
 
+import numpy as np
+
+import symbolize
+from symbolize import Profile
 from symbolize.elf import ElfImage
+from symbolize.profile import LeafKind
 from symbolize.symbols import Binary
 from tests.support.eh_frame import Frames, eh_frame
 from tests.support.elf_writer import (
@@ -18,12 +24,16 @@ from tests.support.elf_writer import (
     build_id_note,
     elf_file,
 )
+from tests.support.pprof_writer import Mapping, Place, profile
 
 BEGIN, OFFSET, SIZE, LENGTH = 0x1000, 0x4000, 80, 5
 """Where the code begins, in memory and in the file, and bytes of each function and of each instruction."""
 CALLED_AT = 8 * LENGTH
 """Where each function calls the one before it."""
 NAMES = [f"f{number}" for number in range(64)]
+BASE = 0x5000_0000_0000
+"""Where the program is in memory, in each process."""
+TOOL = "/opt/bin/tool"
 NOP2 = bytes.fromhex("6690")
 
 
@@ -74,3 +84,20 @@ def leaf(number: int) -> int:
 def site(number: int) -> int:
     """The vaddr of the last byte of the call in a function."""
     return BEGIN + SIZE * number + CALLED_AT + LENGTH - 1
+
+
+def of_tool(
+    leaves: Sequence[int], stacks: Sequence[Sequence[int]] = (), mappings: int = 1, name: str = TOOL, build_id: str = ""
+) -> Profile:
+    """A profile of a made program: leaves, and stacks of call sites behind a leaf elsewhere. With several mappings of
+    the program, one in each process, those in turn."""
+    maps = [
+        Mapping(BASE * number + BEGIN, BASE * number + BEGIN + 0x2000, OFFSET, name, build_id)
+        for number in range(1, mappings + 1)
+    ]
+    maps.append(Mapping(0x1_0000, 0x2_0000, 0, "/elsewhere"))
+    made = [([Place(BASE * (at % mappings + 1) + each, at % mappings + 1)], [1]) for at, each in enumerate(leaves)]
+    made += [([Place(0x1_0010, len(maps)), *(Place(BASE + each, 1) for each in stack)], [1]) for stack in stacks]
+    found = symbolize.load(io.BytesIO(profile(maps, made)))
+    found.leaf_kinds = np.full(1, LeafKind.EXACT, np.uint8)
+    return found
