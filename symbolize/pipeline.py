@@ -225,8 +225,8 @@ class Symbolizer(Closeable):
             return End.NO_FILE if code.is_no_file(mapping) else End.NO_BINARY
 
         for number in range(1, MAX_UNWINDING + 1):
-            unwound, reached, is_exact = unwind(profile, partial(find, is_last=number == MAX_UNWINDING))
-            resolutions = self._resolver.resolve_all(unwound, is_exact)
+            unwound, reached, no_evidence = unwind(profile, partial(find, is_last=number == MAX_UNWINDING))
+            resolutions = self._resolver.resolve_all(unwound, no_evidence)
             if not code.settle(reached, resolutions):
                 break
         for name in (

@@ -91,13 +91,13 @@ class MappingRecord(NamedTuple):
         return list(zip(self.addresses[named].tolist(), linked, strict=True))
 
 
-def records_of(profile: Profile, *, with_names: bool, is_exact: Bool | None = None) -> list[MappingRecord]:
-    """All mappings of a profile, and behind them what is in none. Locations that are exact are no call sites."""
+def records_of(profile: Profile, *, with_names: bool, no_evidence: Bool | None = None) -> list[MappingRecord]:
+    """All mappings of a profile, and behind them what is in none. Locations of `no_evidence` count as no call sites."""
     mappings, text = profile.mappings, profile.strings.text
     is_sound = profile.stack_source is StackSource.OWN_UNWINDING
     callers = call_site_mask(profile, is_sound=is_sound)
-    if is_exact is not None:
-        callers &= ~is_exact
+    if no_evidence is not None:
+        callers &= ~no_evidence
     leaves = exact_leaves(profile)
     pairs = PairsByMapping(profile, callers)
     origins = profile.id_origins

@@ -116,15 +116,15 @@ class MappingResolver:
         """How many binaries, and other files with names, are open or kept in memory."""
         return len(self._opened) + self._providers.count
 
-    def resolve_all(self, profile: Profile, is_exact: Bool | None = None) -> Resolutions:
+    def resolve_all(self, profile: Profile, no_evidence: Bool | None = None) -> Resolutions:
         """Resolve each mapping of `profile`, and what is in none. Addresses without a mapping are assigned to one.
 
-        `is_exact` says of which locations it is known that they are no call sites, wherever they are on stacks.
+        `no_evidence` says which locations are no call sites that count, wherever they are on stacks.
         """
         assign_mappings(profile)
         origin = self._providers.take_apart(profile)
-        is_exact = None if is_exact is None else is_exact[origin]
-        records = records_of(profile, with_names=self.has_binaries, is_exact=is_exact)
+        no_evidence = None if no_evidence is None else no_evidence[origin]
+        records = records_of(profile, with_names=self.has_binaries, no_evidence=no_evidence)
         self._providers.prepare(profile, records[:-1])
         self._huge_pages.prepare(records[:-1])
         self.forget()

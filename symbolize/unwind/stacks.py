@@ -24,12 +24,12 @@ NAMED_ENDS = (End.NO_BINARY, End.NO_FRAME_INFO, End.BAD_FRAME_INFO, End.NO_FILE,
 
 
 class Callers(NamedTuple):
-    """A profile whose stacks are unwound, the mappings that they `reached`, and which locations are in no call, because
-    code was interrupted there."""
+    """A profile whose stacks are unwound, the mappings that they `reached`, and which locations are no evidence for
+    binaries, see `Unwound`."""
 
     profile: Profile
     reached: Set[int]
-    is_exact: Bool
+    no_evidence: Bool
 
 
 def unwind(profile: Profile, find: CodeFinder) -> Callers:
@@ -63,7 +63,7 @@ def unwind(profile: Profile, find: CodeFinder) -> Callers:
     warnings = [*before, *_warnings(profile, dumps, found)]
     source = profile.stack_source or StackSource.OWN_UNWINDING
     profile = replace(profile, locations=locations, samples=samples, warnings=warnings, stack_source=source)
-    return Callers(combine(profile), unwinder.reached, marked(rows[found.is_exact], len(locations)))
+    return Callers(combine(profile), unwinder.reached, marked(rows[found.no_evidence], len(locations)))
 
 
 def _with_locations(locations: Locations, found: Unwound) -> tuple[Locations, NDArray[np.int64]]:

@@ -39,15 +39,16 @@ CodeFinder = Callable[[int], MappedCode | End]
 @dataclass(eq=False)
 class Unwound:
     """The frames of dumps: those of dump i are `sites[offsets[i]:offsets[i + 1]]`, the leaf first; a site is an address
-    in a mapping. `ends` says why each ends, `is_exact` which sites code was interrupted at: these are in no call
-    (R315, interrupted code)."""
+    in a mapping. `ends` says why each ends, `no_evidence` which sites say nothing of a binary: code was interrupted
+    there, in no call (R315, interrupted code), or a frame pointer led there, which is followed to calls of the binary
+    only (R310, frame pointers)."""
 
     offsets: Int64
     sites: Int32
     ends: UInt8
     mapping: Int32
     address: UInt64
-    is_exact: Bool
+    no_evidence: Bool
 
 
 @dataclass(eq=False)
@@ -128,16 +129,27 @@ class Unwinder:
         keys = self._walker.sites.array()
         none = [np.zeros(0, np.int32)]
         frames = np.concatenate([*none, *sites]).astype(np.int32)
-        is_exact = self._rules.is_signal | marked(-1 - frames[frames < 0], len(keys))
+        offsets = offsets_of(np.concatenate([*none, *counts]))
+        no_evidence = self._rules.is_signal | marked(-1 - frames[frames < 0], len(keys))
         frames[frames < 0] = -1 - frames[frames < 0]
+        no_evidence |= self._led_to(frames, offsets)
         return Unwound(
-            offsets_of(np.concatenate([*none, *counts])),
+            offsets,
             frames,
             np.concatenate([*none, *ends]).astype(np.uint8),
             keys[:, 0].astype(np.int32),
             keys[:, 1].copy(),
-            is_exact,
+            no_evidence,
         )
+
+    def _led_to(self, frames: Int32, offsets: Int64) -> Bool:
+        """Which sites a frame pointer led to on some stack."""
+        above = np.ones(len(frames), np.bool_)
+        above[offsets[:-1][np.diff(offsets) > 0]] = False
+        at = np.flatnonzero(above)
+        rules = self._rules.of_site
+        has_none = (rules == -End.NO_FRAME_INFO) | (rules == -End.NO_FILE)
+        return marked(frames[at[has_none[frames[at - 1]]]], len(rules))
 
     def _unwind_block(self, block: slice) -> tuple[Int32, Int32, UInt8]:
         """The frames of some dumps, how many each has, and why they end."""

@@ -191,8 +191,20 @@ def test_interrupted_code_is_exact() -> None:
     shift = np.uint64(BASE)
     code = MappedCode([(image, 0)], lambda addresses: (addresses - shift, addresses >= shift))
     found = unwind(profile_of("x86-64", [Dump(registers(), stack)], [FILE]), lambda mapping: code)
-    addresses = found.profile.locations.address[found.is_exact]
+    addresses = found.profile.locations.address[found.no_evidence]
     assert sorted(addresses.tolist()) == [BASE + LEAF, returns(CALLER) - 1]
+
+
+def test_what_frame_pointers_led_to_is_no_evidence() -> None:
+    """They are followed to calls of the binary only, which then speak for it, whatever it is (R310, frame pointers)."""
+    stack = words(1, 2, STACK + 48, returns(CALLER), 4, 5, 0, returns(ROOT), 0)
+    data = program_file(caller=bytes([c.DW_CFA_def_cfa, 6, 16]))
+    shift = np.uint64(BASE)
+    code = MappedCode([(ElfImage.parse(memoryview(data), "test"), 0)], lambda at: (at - shift, at >= shift))
+    dump = Dump(registers(pc=BASE + BARE + 4, x6=STACK + 16), stack)
+    found = unwind(profile_of("x86-64", [dump], [FILE]), lambda mapping: code)
+    assert found.profile.locations.address.tolist()[-2:] == [returns(CALLER) - 1, returns(ROOT) - 1]
+    assert found.profile.locations.address[found.no_evidence].tolist() == [returns(CALLER) - 1]
 
 
 @pytest.mark.parametrize("source", StackSource)
