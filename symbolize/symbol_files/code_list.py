@@ -68,7 +68,7 @@ class CodeList:
         listing = SymbolList.of_functions(place, place + (end - begin), names)
         return cls(begin, end, np.zeros(0, np.uint64), place, listing)
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[int, int]:
         """The lowest address and the one behind the highest; (0, 0) if there are none."""
         return (int(self.begin.min()), int(self.end.max())) if len(self.begin) else (0, 0)

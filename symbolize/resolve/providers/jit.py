@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -92,6 +93,19 @@ class CompiledCode:
                 return Borders(mapping.rows[kept], offsets, at[ranges(begins[kept], counts[kept])])
         return Borders(NO_ROWS, offsets_of([]), NO_ADDRESSES)
 
+    @cached_property
+    def _by_process(self) -> dict[int, list[tuple[str, Callable[[bytes], CodeList], int]]]:
+        """The files of each process, with their readers and the bytes that are read at most. A dump knows lines, and
+        comes first."""
+        result: dict[int, list[tuple[str, Callable[[bytes], CodeList], int]]] = {}
+        for file in self._files.of_kind("jitdump"):
+            head = self._files.head(file.path, HEADER_SIZE)
+            if is_jitdump(head):
+                result.setdefault(process_of(head), []).append((file.path, read_jitdump, MAX_DUMP))
+        for file in self._files.of_kind("perf-map"):
+            result.setdefault(process_in(file.name), []).append((file.path, read_perf_map, MAX_MAP))
+        return result
+
     def _lists_of(
         self, filename: str, addresses: UInt64, processes: set[int]
     ) -> list[tuple[CodeList, SymbolListBinary]]:
@@ -101,19 +115,20 @@ class CompiledCode:
         """
         own = process_in(filename)
         wanted = {own} if own else processes
-        # A dump knows lines, and comes first.
-        candidates: dict[int, list[tuple[str, Callable[[bytes], CodeList], int]]] = {}
-        for file in self._files.of_kind("jitdump"):
-            head = self._files.head(file.path, HEADER_SIZE)
-            if is_jitdump(head):
-                candidates.setdefault(process_of(head), []).append((file.path, read_jitdump, MAX_DUMP))
-        for file in self._files.of_kind("perf-map"):
-            candidates.setdefault(process_in(file.name), []).append((file.path, read_perf_map, MAX_MAP))
-        if wanted:
-            candidates = {process: found for process, found in candidates.items() if process in wanted}
         best: list[tuple[CodeList, SymbolListBinary]] = []
-        for found in candidates.values():
-            lists = [read for each in found if (read := self._lists.read(*each)) is not None]
+        if not len(addresses):
+            return best
+        lowest, highest = int(addresses.min()), int(addresses.max())
+        for process, found in self._by_process.items():
+            if wanted and process not in wanted:
+                continue
+            lists = [
+                read
+                for each in found
+                if (read := self._lists.read(*each)) is not None
+                and (bounds := read[0].bounds)[0] <= highest
+                and lowest < bounds[1]
+            ]
             covered = [int((code.count_at(addresses) > 0).sum()) for code, _ in lists]
             if any(covered):
                 best.append(lists[covered.index(max(covered))])
