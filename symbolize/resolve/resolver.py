@@ -299,9 +299,11 @@ class MappingResolver:
         found = find_recorded(self._index, record.build_id, record.filename)
         result = self._select(record, found, match_of)
         if result.binary is None and record.is_claim:
-            other = self._find_despite(record, match_of)
+            is_refuted = bool(found.paths) and result.reason is Reason.MISFIT
+            other = self._find_despite(record, match_of, 0 if is_refuted else -1)
             if other.binary is not None:
-                return replace(other, tried=(*result.tried, *other.tried))
+                evidence = with_claim(-1, other.evidence) if is_refuted else other.evidence
+                return replace(other, tried=(*result.tried, *other.tried), evidence=evidence)
             if other.tried and not found.paths:
                 return replace(result, tried=(*result.tried, *other.tried))
         return result
@@ -334,11 +336,11 @@ class MappingResolver:
         found = Resolution(tried=selection.tried, address_map=address_map)
         return self._answered(found, selection, unreadable, is_fetched=False)
 
-    def _find_despite(self, record: MappingRecord, match_of: MatchOf | None) -> Resolution:
-        """The binary with the name of a mapping whose build id was read later, and is that of another file; only one
-        for which much speaks (R372, build ids that were read later)."""
+    def _find_despite(self, record: MappingRecord, match_of: MatchOf | None, claim: int) -> Resolution:
+        """The binary with the name of a mapping whose build id was read later, and is that of another file: only one
+        for which much speaks, unless that file is refuted (R372, build ids that were read later)."""
         found = find_recorded(self._index, "", record.filename)
-        return self._select(record, found, match_of, claim=-1)
+        return self._select(record, found, match_of, claim)
 
     def _select(
         self, record: MappingRecord, match: BinaryMatch, match_of: MatchOf | None = None, claim: int = 0
