@@ -34,6 +34,11 @@ class MappingKey(NamedTuple):
     id_origin: IdOrigin = IdOrigin.UNKNOWN
 
 
+def in_call(found: StandIn) -> StandIn:
+    """What a stand-in for a caller tells, its offset moved into the call."""
+    return found._replace(offset=found.offset - 1) if found.offset else found
+
+
 def place_of(found: StandIn) -> tuple[MappingKey | None, int]:
     """The mapping that a stand-in tells of, if it does, and the address in it, 0 for none."""
     file, offset = found.module, found.offset

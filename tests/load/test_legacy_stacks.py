@@ -144,8 +144,23 @@ def test_offsets_in_files() -> None:
     assert mappings(profile) == [("/bin/app", 0, TOP, 0, AddressKind.IN_FILE)]
     assert profile.locations.address.tolist() == [0x1234, 0x1344]
     newer = load(SAMPLE.replace(b"(/bin/app)", b"(/bin/app+0x1999)"))
-    assert mappings(newer) == [("/bin/app", 0, TOP, 0, AddressKind.IN_FILE)]
-    assert newer.locations.address.tolist() == [0x1999, 0x1998]
+    ((file, start, limit, offset, kind),) = mappings(newer)
+    assert (file, offset, limit - start, kind) == ("/bin/app", 0x1000, 0x1000, AddressKind.PROCESS)
+    assert [address - start + offset for address in newer.locations.address.tolist()] == [0x1999, 0x1998]
+
+
+@pytest.mark.parametrize("spelling", ["script", "folded"])
+def test_offsets_that_count_bytes_of_a_file(spelling: str) -> None:
+    """They are no vaddrs, from which they differ in files of lld, and a caller at the end of a page is in it (R341)."""
+    leaf, caller = 0x1B00, 0x2000  # `main` is from 0x202b00 on, in a segment from 0x1860 on, which is at 0x202860
+    lines = f"\t202b00 [unknown] (/x/ledger+{leaf:#x})\n\t203000 [unknown] (/x/ledger+{caller:#x})\n\n"
+    text = f"app 7 1.5: 1 cycles: \n{lines}"
+    if spelling == "folded":
+        text = f"unknown (/x/ledger) <{caller:#x}>;unknown (/x/ledger) <{leaf:#x}> 3\n"
+    profile = load(text.encode())
+    with Symbolizer([str(ROOT / "fixtures" / "bin" / "clang-nopie-dwarf4-lld")]) as symbolizer:
+        (stack,) = names(symbolizer.symbolize(profile).profile)
+    assert (stack[0], stack[-1]) == ("main", "std::vector::~vector")
 
 
 def test_addresses_without_mappings() -> None:

@@ -9,7 +9,7 @@ from symbolize.core.interning import random_mixer
 from symbolize.load.legacy import folded_scan as scanning
 from symbolize.load.legacy.named_stacks import MAX_LINE, NamedStacks, whole_lines
 from symbolize.load.legacy.samples import Frame
-from symbolize.load.stand_ins import place_of
+from symbolize.load.stand_ins import in_call, place_of
 from symbolize.load.streams import HEAD
 from symbolize.names.stand_ins import StandIn, stand_in
 from symbolize.profile.model import Profile
@@ -75,6 +75,6 @@ def _location(stacks: NamedStacks, text: bytes, is_caller: bool) -> int:
     found = stand_in(text) if text else StandIn()
     if found is None:
         return stacks.location(NONE, 0, [Frame(text)])
-    mapping, address = place_of(found)
+    mapping, address = place_of(in_call(found) if is_caller else found)
     row = stacks.mapping(mapping) if mapping is not None else NONE
-    return stacks.location(row, address - (is_caller and address > 0), ())
+    return stacks.location(row, address, ())

@@ -8,7 +8,7 @@ from typing import Final
 from symbolize.core.arrays import NONE, TOP
 from symbolize.load.legacy.named_stacks import BOTH, COUNTS, NamedStacks, lines_of
 from symbolize.load.legacy.samples import Frame, Label
-from symbolize.load.stand_ins import KERNEL_FILE, MappingKey, place_of
+from symbolize.load.stand_ins import KERNEL_FILE, MappingKey, in_call, place_of
 from symbolize.names.stand_ins import StandIn, stand_in
 from symbolize.profile.facts import set_leaves
 from symbolize.profile.model import AddressKind, IdOrigin, LeafKind, Profile, StackSource
@@ -86,6 +86,11 @@ def load(pieces: Iterator[bytes], source: str) -> Profile:
         reader.read(line)
     reader.finish()
     return reader.profile()
+
+
+def is_path(file: bytes) -> bool:
+    """Whether what stands for a file is one: `//anon` is memory."""
+    return file.startswith(b"/") and not file.startswith(b"//")
 
 
 class Line:
@@ -266,11 +271,14 @@ class Reader:
                 frames.append(Frame(name, at["file"] if at else b"", int(at["line"]) if at else 0))
         if in_file := FILE_OFFSET.search(file):
             file, ip = file[: in_file.start()], int(in_file[1], 16)
-        mapping, address = self._mapping(space, ip, file, told, is_kernel)
-        return self.stacks.location(mapping, address - is_call if address else 0, frames)
+            if is_path(file) and ip < MAX_OFFSET:
+                told = StandIn(file, offset=ip, is_in_bytes=True)
+        if is_call:
+            ip, told = max(ip - 1, 0), in_call(told) if told is not None else None
+        return self.stacks.location(*self._mapping(space, ip, file, told, is_kernel), frames)
 
     def _mapping(self, space: Space, ip: int, file: bytes, told: StandIn | None, is_kernel: bool) -> tuple[int, int]:
-        """The row of the mapping of an address, and the address in it; `told` is what stands there for a name."""
+        """The row of the mapping of an address, and the address in it; `told` is what else is said of where it is."""
         found = (self._space(KERNEL_PID) if is_kernel else space).at(ip, file)
         if found is not None:
             return self.stacks.mapping(found[0]), found[1]
@@ -279,11 +287,11 @@ class Reader:
         if told is not None and told.module and told.offset is not None:
             key, address = place_of(told)
             if key is not None:
-                is_path = file.rpartition(b"/")[2] == told.module.rpartition(b"/")[2]
-                return self.stacks.mapping(key._replace(file=file) if is_path else key), address
+                is_same = file.rpartition(b"/")[2] == told.module.rpartition(b"/")[2]
+                return self.stacks.mapping(key._replace(file=file) if is_same else key), address
         if not file or file == UNKNOWN:
             return NONE, ip
-        is_file = file.startswith(b"/") and not file.startswith(b"//")
+        is_file = is_path(file)
         if is_file and ip < MAX_OFFSET:
             return self.stacks.mapping(MappingKey(0, TOP, 0, file, AddressKind.IN_FILE)), ip
         self.unlocated += is_file
