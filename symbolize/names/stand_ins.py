@@ -59,7 +59,8 @@ _PATTERNS: Final = tuple(
         (rb"%b\[\+(?:0x)?%b\]" % (_MODULE, _OFFSET), _SURE),
         (rb"%b(?:\+(?:0x)?| 0x)%b" % (_FILE, _OFFSET), _SURE),
         (rb"(?P<module>\[[^\[\]]+\])\+0x%b" % _OFFSET, _SURE),
-        (rb"%b\+0x%b" % (_MODULE, _OFFSET), _MAYBE),
+        (rb"%b\(\+0x%b\)(?: ?\[0x[0-9a-f]+\])?" % (_MODULE, _OFFSET), _SURE),
+        (rb"(?!.*\+0x[0-9a-f]{16}\Z)%b\+0x%b" % (_MODULE, _OFFSET), _MAYBE),  # but no hidden class of Java
         (rb"%b 0x%b" % (_MODULE, _OFFSET), _MAYBE),
         (rb"%b(?:`|!)(?:0x[0-9a-fA-F]{1,16}|\?)" % _MODULE, _SURE),
         (rb"\?\?\?\s+\(in (?P<module>[^()]+)\)(?:\s+load address 0x[0-9a-f]+ \+ 0x%b\b.*)?" % _OFFSET, _SURE),
@@ -68,17 +69,25 @@ _PATTERNS: Final = tuple(
         (rb"(?P<module>\[(?:(?:unknown|not_walkable|no)_\w+|Missed (?:User|Kernel) Stack|\.L\w+)\])", _SURE),
         (rb"(?P<module>\[(?:(?:guest\.)?kernel(?:\.kallsyms)?|vdso|vsyscall|heap|stack|anon[^\[\]]*)\])", _SURE),
         (rb"\[(?P<module>\[[^\[\]]+\]|perf-\d+\.map)\]", _SURE),
+        (rb"\[(?:unknown|(?P<module>\[(?:guest\.)?kernel[^\[\]]*\])) <%b>\]" % _OFFSET, _SURE),
+        (rb"\[(?P<module>\[[^\[\]]+\]|[^\[\]<>]+) <[0-9a-f]{1,16}>\]", _SURE),
         (rb"(?P<label>\.L[A-Za-z_]*[0-9][\w.$]*)", _SURE),
     )
 )
 """What stand-ins look like, and what is so of all that look like it; the first that matches counts."""
+
+_ANNOTATION: Final = re.compile(rb"(?<=.)_\[[ijk]\]\Z", re.DOTALL)
+"""What stackcollapse scripts and bcc put behind names of inlined, compiled and kernel functions."""
 
 _SIGNS: Final = np.zeros(256, np.bool_)
 _SIGNS[list(b"?[<(./0123456789")] = True
 """First bytes of some."""
 _SMALL: Final = 0x20202020
 """What makes letters small."""
-_FIRST: Final = b"unkn,unre,unsy,unna,no_s,no-s,no s,miss,fun_,func,sub_,fcn.,loc_,___l,__ll,buil,ffff"
+_FIRST: Final = b"unkn,unre,unsy,unna,no_s,no-s,no s,miss,fun_,func,sub_,fcn.,loc_,___l,__ll,buil"
+_IS_DIGIT: Final = np.zeros(256, np.bool_)
+_IS_DIGIT[list(b"0123456789abcdefABCDEF")] = True
+"""Addresses begin with these."""
 _BEGINNINGS: Final = np.array([int.from_bytes(each, "little") | _SMALL for each in _FIRST.split(b",")], np.uint32)
 """The first four bytes of others."""
 _IN_SOME: Final = np.zeros(256, np.bool_)
@@ -90,6 +99,7 @@ def stand_in(text: bytes) -> StandIn | None:
     """What a text that came with a profile says where it stands in for a name; None if it is a name."""
     if len(text) > MAX_TEXT:
         return None
+    text = _ANNOTATION.sub(b"", text)
     for pattern, facts in _PATTERNS:
         if match := pattern.fullmatch(text):
             found = match.groupdict()
@@ -126,8 +136,10 @@ def _candidates(texts: StringArray) -> np.ndarray:
     result[inside] = _SIGNS[data[begin[inside]]]
     at = begin[end - begin >= len(b"unkn")]
     if len(at):
-        first = sum(data[at + each].astype(np.uint32) << np.uint32(8 * each) for each in range(4))
-        result[end - begin >= 4] |= np.isin(first | np.uint32(_SMALL), _BEGINNINGS)
+        four = [data[at + each] for each in range(4)]
+        first = sum(each.astype(np.uint32) << np.uint32(8 * i) for i, each in enumerate(four))
+        is_number = np.logical_and.reduce([_IS_DIGIT[each] for each in four])
+        result[end - begin >= 4] |= np.isin(first | np.uint32(_SMALL), _BEGINNINGS) | is_number
     is_mark = _IN_SOME[data]
     is_mark[:-1] |= (data[:-1] == ord("0")) & ((data[1:] | 0x20) == ord("x"))
     marks = np.flatnonzero(is_mark)

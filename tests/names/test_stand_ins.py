@@ -12,7 +12,8 @@ TABLE = Path(__file__).parent / "stand_ins.tsv"
 NAMES = """
 main operator+ operator() a::b+0x6 f<int>+0x5 (anonymous)::f std::ops::add <alloc::vec::Vec<T>>::drop f[abi:cxx11] x+y
 fun_1 fun_add sub_face func unknown_thing unknownX nullptr missing no deadbeef 0xyz 4a 1.5 $d $x
-lambda$0 <lambda> <init>
+lambda$0 <lambda> <init> Foo$$Lambda+0x00007f1234567890 LambdaForm$MH+0x0000000800c03000 f(int)+0x5
+main_[k] _[k] face decaf4
 [GC] [app] [truncated] [[] (root) (program) ./a.js /a/b.py py::f:/x.py /usr/bin/python3 Foo.bar runtime.mcall _start
 a@plt memcpy@GLIBC_2.2.5 unix`trap+0x2c7 ntdll!RtlUserThreadStart+0x21
 """
