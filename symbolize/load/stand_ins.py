@@ -58,7 +58,7 @@ def place_of(found: StandIn) -> tuple[MappingKey | None, int]:
         start = FILE_BASE + page
         mapping = MappingKey(start, start + PAGE, page, file, AddressKind.PROCESS, *identity)
         return (mapping, FILE_BASE + offset) if offset < FILE_BASE else (None, 0)
-    return MappingKey(0, TOP, 0, file, AddressKind.IN_FILE, *identity), offset
+    return MappingKey(0, TOP, 0, file, AddressKind.OFFSET, *identity), offset
 
 
 def settle_stand_ins(profile: Profile) -> None:

@@ -38,6 +38,8 @@ class AddressKind(IntEnum):
     """Runtime addresses of the kernel, or vaddrs of its vmlinux."""
     NO_BINARY = 3
     """Code without a binary: runtime addresses of compiled code, positions in bytecode."""
+    OFFSET = 4
+    """Addresses in the file: vaddrs, or counted from where the file was loaded."""
 
 
 class IdOrigin(IntEnum):

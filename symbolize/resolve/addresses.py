@@ -185,19 +185,22 @@ class AddressBase(NamedTuple):
     needs_proof: bool = False
 
 
-def candidate_bases(segments: Sequence[Segment]) -> list[AddressBase]:
+def candidate_bases(segments: Sequence[Segment], *, is_offset: bool) -> list[AddressBase]:
     """What addresses in a file may count from, where that is not known (R163, base of file addresses).
 
     The likeliest first, each distance once. What decides is the executable segment with the lowest vaddr. Its vaddr
-    alone counts, not its file offset, which a debug file does not have; within a page the two are the same.
+    alone counts, not its file offset, which a debug file does not have; within a page the two are the same. An address
+    that `is_offset` counts from where the file was loaded, and only with proof from its code.
     """
     lowest = min((s.vaddr for s in segments if s.executable and s.memory_size), default=None)
     if lowest is None:
         return []
+    loaded = min(s.vaddr for s in segments if s.memory_size)
     known: dict[int, AddressBase] = {}
     for base in (
         AddressBase(0, "taken as vaddrs"),
-        AddressBase(page_floor(lowest), "counted from where the code is mapped"),
+        *([AddressBase(page_floor(loaded), "counted from where the file is loaded")] if is_offset else ()),
+        AddressBase(page_floor(lowest), "counted from where the code is mapped", needs_proof=is_offset),
         # Only names and calls can tell this one: nearly all addresses lie in the code either way.
         AddressBase(-(lowest % PAGE) & TOP, "counted from the first byte of the code", needs_proof=True),
     ):

@@ -12,6 +12,7 @@ from symbolize.core.arrays import UInt64
 from symbolize.core.verdict import Verdict
 from symbolize.elf import Segment, without_tag
 from symbolize.evidence.judge import Judge, Judgement
+from symbolize.profile import AddressKind
 from symbolize.resolve.addresses import AddressBase, MappedAddresses, candidate_bases, in_code
 from symbolize.resolve.choice import BuildMatch
 from symbolize.resolve.judging import judge_mapping
@@ -46,7 +47,7 @@ def infer_load_bias(judge: Judge, record: MappingRecord, binary: Binary, *, is_o
     fitting: list[tuple[AddressBase, Agreement, Judgement]] = []
     problem = ""
     outside = len(addresses)
-    for base in bases_of(binary):
+    for base in bases_of(binary, record.kind):
         vaddrs = addresses + np.uint64(base.distance)
         inside = in_code(vaddrs, code_of(binary))
         agreement = agreement_of(binary, vaddrs, record.names)
@@ -93,11 +94,11 @@ def agreement_of(binary: Binary, vaddrs: UInt64, embedded: ExistingNames) -> Agr
     return compare_names(names, vaddrs[named[order]], binary.functions_at(there[order]), silence=not binary.is_stripped)
 
 
-def bases_of(binary: Binary) -> list[AddressBase]:
-    """What addresses may count from. Those in a file that is not linked, a kernel module, count from `.text`."""
+def bases_of(binary: Binary, kind: AddressKind) -> list[AddressBase]:
+    """What addresses of a kind may count from: in a file that is not linked, a kernel module, from `.text`."""
     image = binary.images[0]
     if not image.is_relocatable:
-        return candidate_bases(binary.loaded.segments)
+        return candidate_bases(binary.loaded.segments, is_offset=kind == AddressKind.OFFSET)
     text = image.module_text
     return [AddressBase(text.vaddr, "counted from .text")] if text is not None else []
 

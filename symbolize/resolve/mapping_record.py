@@ -107,7 +107,7 @@ def records_of(profile: Profile, *, with_names: bool, no_evidence: Bool | None =
     def record(mapping: int, rows: Int64) -> MappingRecord:
         is_mapping = mapping != NONE
         kind = profile.address_kind(mapping) if is_mapping else AddressKind.PROCESS
-        is_evidence = with_names and len(rows) and kind in (AddressKind.IN_FILE, AddressKind.KERNEL)
+        is_evidence = with_names and len(rows) and kind in (AddressKind.IN_FILE, AddressKind.OFFSET, AddressKind.KERNEL)
         return MappingRecord(
             mapping,
             kind,

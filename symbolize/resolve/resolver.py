@@ -243,7 +243,7 @@ class MappingResolver:
             return Resolution(reason=Reason.NO_ADDRESS)
         if not self.has_binaries:
             return Resolution(reason=Reason.NO_MAPPING if record.mapping == NONE else Reason.NOT_ASKED)
-        if record.kind == AddressKind.IN_FILE and not record.build_id:
+        if record.kind in (AddressKind.IN_FILE, AddressKind.OFFSET) and not record.build_id:
             return self._find_in_file(record)
         provided = self._providers.find(record)
         if provided is not None and provided.binary is None:

@@ -141,7 +141,7 @@ def test_offsets_in_files() -> None:
     profile = load(MAPS + text)
     assert profile.locations.address.tolist() == [0x555000001234, 0x555000001344]
     profile = load(text)
-    assert mappings(profile) == [("/bin/app", 0, TOP, 0, AddressKind.IN_FILE)]
+    assert mappings(profile) == [("/bin/app", 0, TOP, 0, AddressKind.OFFSET)]
     assert profile.locations.address.tolist() == [0x1234, 0x1344]
     newer = load(SAMPLE.replace(b"(/bin/app)", b"(/bin/app+0x1999)"))
     ((file, start, limit, offset, kind),) = mappings(newer)
@@ -220,7 +220,7 @@ def test_stand_ins() -> None:
     rows = [mappings(profile)[row] for row in profile.locations.mapping.tolist()]
     assert [(row[0], row[4]) for row in rows] == [
         ("[kernel.kallsyms]", AddressKind.KERNEL),
-        ("/vendor/libadreno.so", AddressKind.IN_FILE),
+        ("/vendor/libadreno.so", AddressKind.OFFSET),
         ("/vendor/libadreno.so", AddressKind.NO_BINARY),
     ]
     assert profile.locations.address.tolist()[:2] == [0xFFFFFF9300001000, 0x29C3F0]
@@ -367,8 +367,8 @@ def test_folded_modules() -> None:
     profile = load(b"app;ledger+0x1500;/lib/libc.so.6+0x99;[libm.so.6];[unknown];f<int>+0x5;a::b+0x6 1\n")
     assert mappings(profile) == [
         ("libm.so.6", 0, 0, 0, AddressKind.PROCESS),
-        ("/lib/libc.so.6", 0, TOP, 0, AddressKind.IN_FILE),
-        ("ledger", 0, TOP, 0, AddressKind.IN_FILE),
+        ("/lib/libc.so.6", 0, TOP, 0, AddressKind.OFFSET),
+        ("ledger", 0, TOP, 0, AddressKind.OFFSET),
     ]
     assert names(profile) == [["a::b+0x6", "f<int>+0x5", "", "", "", "", "app"]]
     stack = next(iter(profile.stacks()))

@@ -93,9 +93,9 @@ def test_function_with_offset() -> None:
 @pytest.mark.parametrize(
     ("text", "expected", "kind"),
     [
-        ("libx.so+0x17", ("libx.so", "", 0x17), AddressKind.IN_FILE),
-        ("lib 0x23d1", ("lib", "", 0x23D1), AddressKind.IN_FILE),
-        ("lib@9f3a1b2c4d5e6f70+0x23d3", ("lib", "9f3a1b2c4d5e6f70", 0x23D3), AddressKind.IN_FILE),
+        ("libx.so+0x17", ("libx.so", "", 0x17), AddressKind.OFFSET),
+        ("lib 0x23d1", ("lib", "", 0x23D1), AddressKind.OFFSET),
+        ("lib@9f3a1b2c4d5e6f70+0x23d3", ("lib", "9f3a1b2c4d5e6f70", 0x23D3), AddressKind.OFFSET),
         ("[kernel.kallsyms][+ffffffff93000000]", ("[kernel.kallsyms]", "", 0xFFFFFFFF93000000), AddressKind.KERNEL),
         ("0xffffffff93000000", ("[kernel.kallsyms]", "", 0xFFFFFFFF93000000), AddressKind.KERNEL),
         ("[libm.so.6]", ("libm.so.6", "", 0), AddressKind.PROCESS),
@@ -149,6 +149,18 @@ def test_module_and_offset_are_looked_up() -> None:
     with Symbolizer(binaries=[str(PIE)]) as symbolizer:
         result = symbolizer.symbolize(made)
     assert next(iter(result.profile.stacks()))[0].function == "main"
+
+
+@pytest.mark.parametrize(
+    ("folder", "offset", "function"),
+    [("gcc-nopie-dwarf4", 0x1300, "main"), ("gcc-pie", 0x320, ""), ("gcc-pie", 0x10, "")],
+)
+def test_offsets_count_from_where_a_file_is_loaded(folder: str, offset: int, function: str) -> None:
+    """Or are vaddrs; from where its code is mapped they do not count, where they would name something else (R163)."""
+    made = load(io.BytesIO(f"root;ledger+{offset:#x} 1\n".encode()))
+    with Symbolizer(binaries=[str(BINARIES / folder)]) as symbolizer:
+        result = symbolizer.symbolize(made)
+    assert next(iter(result.profile.stacks()))[0].function == function
 
 
 def test_names_that_came_along_do_not_protect_stand_ins(tmp_path: Path) -> None:

@@ -293,7 +293,7 @@ class Reader:
             return NONE, ip
         is_file = is_path(file)
         if is_file and ip < MAX_OFFSET:
-            return self.stacks.mapping(MappingKey(0, TOP, 0, file, AddressKind.IN_FILE)), ip
+            return self.stacks.mapping(MappingKey(0, TOP, 0, file, AddressKind.OFFSET)), ip
         self.unlocated += is_file
         return self.stacks.mapping(MappingKey(0, TOP, 0, file, AddressKind.NO_BINARY)), ip
 
