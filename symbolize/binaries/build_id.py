@@ -66,9 +66,11 @@ def parse_build_id(text: str) -> BuildId | None:
     if module := _MODULE_ID.fullmatch(digits):
         raw, age = bytes.fromhex(module[1]), int(module[2], 16)
         raw = raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]
+        if not any(raw):
+            return None
         if age:
             return BuildId(IdKind.FOREIGN, raw + age.to_bytes(4, "big"), digits.upper())
-        return BuildId(IdKind.MODULE, raw, digits.upper()) if any(raw) else None
+        return BuildId(IdKind.MODULE, raw, digits.upper())
     return None
 
 

@@ -83,7 +83,7 @@ def test_spellings(text: str, kind: IdKind, plain: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "abc", "0x", "zz12", "0000", "../../etc", "ab cd", "f" * 130, "a/b/c", GUID + "00g"]
+    "text", ["", "abc", "0x", "zz12", "0000", "../../etc", "ab cd", "f" * 130, "a/b/c", GUID + "00g", "0" * 32 + "1"]
 )
 def test_no_spelling(text: str) -> None:
     """What spells no id is none."""

@@ -108,8 +108,8 @@ def test_replaced_files(first: Sequence[int], second: Sequence[int], is_void: bo
     origin = IdOrigin.UNKNOWN if is_void else IdOrigin.READ_LATER
     assert ids(profile) == [(APP, "" if is_void else ID.hex(), origin)] * 2
     assert profile.warnings == is_void * [
-        "The build ids of 1 paths, the first of which is /bin/app, were read when perf stopped, but the files there "
-        "were replaced while it recorded: they were left out."
+        "The build ids of 1 paths, the first of which is /bin/app, were read when perf stopped, but each was of "
+        "several files while it recorded: they were left out."
     ]
     again = [form.mmap2(EVENT, 7, 0x400000, 0x10000, APP, 0x1000, file=second), form.sample(EVENT, ip=0x400100, pid=7)]
     assert len(recording(run(7, first, form), again, form=form).mappings) == 1 + is_void

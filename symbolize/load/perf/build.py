@@ -167,14 +167,14 @@ class TableIds:
         self._ids = BuildIds(recording.facts.build_ids)
         self._files = recording.processes.files
         self._strings = recording.strings
-        self._replaced: dict[int, None] = {}
+        self._several: dict[int, None] = {}
         self._elsewhere: dict[int, None] = {}
 
     def find(self, mapping: Mapping) -> tuple[bytes, IdOrigin]:
         """The build id of a mapping, empty if it is not known, and where it was recorded."""
         build_id, origin = self._ids.find(self._strings[mapping.name])
         if origin == IdOrigin.READ_LATER and self._files.are_several(mapping.name):
-            self._replaced[mapping.name] = None
+            self._several[mapping.name] = None
         elif origin == IdOrigin.READ_LATER and mapping.elsewhere:
             self._elsewhere[mapping.name] = None
         elif build_id:
@@ -187,7 +187,7 @@ class TableIds:
             f"The build ids of {len(names):,} paths, the first of which is {self._strings.text(next(iter(names)))}, "
             f"were read when perf stopped, but {why}: they were left out."
             for names, why in (
-                (self._replaced, "the files there were replaced while it recorded"),
+                (self._several, "each was of several files while it recorded"),
                 (self._elsewhere, "processes in other mount namespaces had files of these paths"),
             )
             if names
