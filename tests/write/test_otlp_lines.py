@@ -169,7 +169,10 @@ def test_lines_that_came_along_stay() -> None:
     assert symbolized(maker.encode(), BINARIES / "gcc-pie") == maker.encode()
 
 
-@pytest.mark.parametrize(("name", "file"), [("??", ""), ("[unknown]", "a.c"), ("0x1234", ""), ("unknown", "")])
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("??", ""), ("[unknown]", "a.c"), ("0x1234", ""), ("unknown", ""), ("unknown", "??"), ("unknown", "<unknown>")],
+)
 def test_stand_ins_do_not_stay(name: str, file: str) -> None:
     """R326: a line that only stands in for a name is no line, also where processes share the lookup; a function that
     may be called so stays where its file is known."""

@@ -17,7 +17,7 @@ from symbolize.core.messages import Layout, Rows, Spans
 from symbolize.core.protobuf import NUMBER
 from symbolize.core.string_array import StringArray
 from symbolize.load.otlp import layouts
-from symbolize.names.stand_ins import stand_ins
+from symbolize.names.stand_ins import says_nothing, stand_ins
 from symbolize.proto import otlp_profiles_tags as tags
 
 FRAME_TYPE: Final = b"profile.frame.type"
@@ -191,13 +191,16 @@ class Dictionary:
     def without_names(self) -> Bool:
         """Which locations have no lines, or only such as stand in for names (R452, stand-ins): bool[n]."""
         numbers = self.functions.number(tags.FUNCTION_NAME_STRINDEX)
-        has_file = self.functions.number(tags.FUNCTION_FILENAME_STRINDEX) != 0
+        files = self.functions.number(tags.FUNCTION_FILENAME_STRINDEX)
         used, which = distinct_inverse(np.minimum(numbers, np.uint64(len(self.strings))))
         texts = [self.text(each) if each < len(self.strings) else b"" for each in used.tolist()]
         is_sure, is_any = np.zeros((2, len(used)), np.bool_)
         for row, found in stand_ins(StringArray.of(texts)):
             is_any[row], is_sure[row] = True, not found.may_be_name
-        is_stand_in = np.append(is_sure[which] | (is_any[which] & ~has_file), False)  # the last is for no function
+        is_stand_in = np.append(is_sure[which], False)  # the last is for no function
+        for row in np.flatnonzero(is_any[which] & ~is_sure[which]).tolist():
+            file = self.text(int(files[row])) if files[row] < len(self.strings) else b""
+            is_stand_in[row] = not file or says_nothing(file)
         total = offsets_of(~is_stand_in[self.line_functions])
         offsets = self.locations.spans(tags.LOCATION_LINES).offsets
         without: Bool = total[offsets[1:]] == total[offsets[:-1]]
