@@ -17,6 +17,8 @@ LAST_PAGE: Final = TOP - 0xFFF
 """Addresses from here on are errors, not code."""
 KERNELS: Final = (b"[kernel", b"[guest.kernel")
 PAGE: Final = 1 << 12
+CHUNK: Final = 1 << 24
+"""Bytes of a file that are one mapping: an offset that the file does not have spoils no others."""
 FILE_BASE: Final = 1 << 56
 """Where files are placed of which bytes are counted: no process has addresses there."""
 
@@ -54,14 +56,37 @@ def place_of(found: StandIn) -> tuple[MappingKey | None, int]:
     if offset is None:
         return MappingKey(0, 0, 0, file, AddressKind.PROCESS), 0
     if found.is_in_bytes:
-        page = offset // PAGE * PAGE
-        start = FILE_BASE + page
-        mapping = MappingKey(start, start + PAGE, page, file, AddressKind.PROCESS, *identity)
+        chunk = offset // CHUNK * CHUNK
+        start = FILE_BASE + chunk
+        mapping = MappingKey(start, start + CHUNK, chunk, file, AddressKind.PROCESS, *identity)
         return (mapping, FILE_BASE + offset) if offset < FILE_BASE else (None, 0)
     return MappingKey(0, TOP, 0, file, AddressKind.OFFSET, *identity), offset
 
 
 def settle_stand_ins(profile: Profile) -> None:
+    """Do what the texts of a profile say that stand in for names (R452, stand-ins)."""
+    take_stand_ins(profile)
+    narrow_chunks(profile)
+
+
+def narrow_chunks(profile: Profile) -> None:
+    """Narrow the mappings of bytes of files to the pages that locations are in: no file is mapped beyond its end."""
+    mappings, locations = profile.mappings, profile.locations
+    offset = mappings.start - np.uint64(FILE_BASE)
+    is_chunk = (offset == mappings.file_offset) & (mappings.limit - mappings.start == CHUNK)
+    rows = np.flatnonzero(np.append(is_chunk, False)[locations.mapping])  # the last is for no mapping
+    if not len(rows):
+        return
+    first, last = mappings.limit.copy(), mappings.start.copy()
+    np.minimum.at(first, locations.mapping[rows], locations.address[rows] & ~np.uint64(PAGE - 1))
+    np.maximum.at(last, locations.mapping[rows], locations.address[rows] | np.uint64(PAGE - 1))
+    is_used = is_chunk & (first < last)
+    mappings.file_offset = np.where(is_used, first - np.uint64(FILE_BASE), mappings.file_offset)
+    mappings.start = np.where(is_used, first, mappings.start)
+    mappings.limit = np.where(is_used, last + np.uint64(1), mappings.limit)
+
+
+def take_stand_ins(profile: Profile) -> None:
     """Take the stand-ins for names from the functions of a profile, and the lines that say nothing else.
 
     A location without a mapping or an address gets what its outermost stand-in tells; addresses are not adjusted, as

@@ -163,6 +163,18 @@ def test_offsets_count_from_where_a_file_is_loaded(folder: str, offset: int, fun
     assert next(iter(result.profile.stacks()))[0].function == function
 
 
+def test_bytes_of_a_file_are_one_mapping() -> None:
+    """From the first page to the last one with code that was sampled; an offset far beyond is apart (R452)."""
+    offsets = 0x1234, 0x3001, 0x2000, 0x7FFF_0000
+    made = load(io.BytesIO("".join(f"root;unknown (libx.so) <{each:#x}> 1\n" for each in offsets).encode()))
+    mappings = made.mappings
+    assert (mappings.limit - mappings.start).tolist() == [0x3000, 0x1000]
+    assert mappings.file_offset.tolist() == [0x1000, 0x7FFF_0000]
+    place = made.locations.mapping
+    inside = made.locations.address - mappings.start[place] + mappings.file_offset[place]
+    assert sorted(inside[place >= 0].tolist()) == sorted(offsets)
+
+
 def test_names_that_came_along_do_not_protect_stand_ins(tmp_path: Path) -> None:
     """Stand-ins count as unnamed, and a file that nothing proves names them."""
     mapping = Mapping(0x10002000, 0x10004000, 0x2000, "/bin/ledger")
