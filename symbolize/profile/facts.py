@@ -100,7 +100,7 @@ def _take_leaves(profile: Profile, said: list[Facts]) -> None:
     if any(kinds):
         profile.leaf_kinds = np.array(kinds, np.uint8)
     if are_whole:
-        profile.stack_source = agreed({facts.stacks for facts in said}, StackSource.UNKNOWN)
+        profile.stack_source = StackSource.of_all({facts.stacks for facts in said})
 
 
 def agreed(claims: set[Kind], unknown: Kind) -> Kind:

@@ -308,7 +308,7 @@ def joined(first: Profile, second: Profile) -> Profile:
         leaf_kinds=joined_leaf_kinds(first, second, alignment),
         machine=first.machine if first.machine == second.machine else "",
         kernel_release=first.kernel_release if first.kernel_release == second.kernel_release else "",
-        stack_source=first.stack_source if first.stack_source == second.stack_source else StackSource.UNKNOWN,
+        stack_source=StackSource.of_all({first.stack_source, second.stack_source}),
         inputs=tuple(dict.fromkeys((*inputs_of(first), *inputs_of(second)))),
         **joined_origins(first, second),
     )

@@ -74,6 +74,14 @@ class StackSource(IntEnum):
     OWN_UNWINDING = 3
     """By this package, in copies of the stacks, along call frame information."""
 
+    @classmethod
+    def of_all(cls, sources: "set[StackSource]") -> "StackSource":
+        """What is known of stacks together that were found in these ways: along frame pointers, if some were, because
+        they lack callers, else the only way."""
+        if cls.FRAME_POINTERS in sources:
+            return cls.FRAME_POINTERS
+        return next(iter(sources)) if len(sources) == 1 else cls.UNKNOWN
+
 
 class ValueType(NamedTuple):
     """What a column of values counts: `type` ("cpu") and `unit` ("nanoseconds") as string indices."""
