@@ -1,0 +1,322 @@
+"""How often the judge of builds is wrong: programs in builds that differ little, each judged against recordings of all.
+
+python benchmarks/evidence.py FOLDER [--pairs N] [--programs NAME...] [--write docs/correctness.md]
+
+FOLDER keeps builds and recordings. FOLDER/sources may have source packages, unpacked by `apt-get source bzip2 zlib lz4`,
+and FOLDER/packages versions of libssl3, libpython3.11, libc6 and libbrotli1 from `apt-get download`. Needs
+perf, gcc and clang-19; libprofiler, go, rustc and openssl are left out where they are missing. Prints a section of
+docs/correctness.md, and each right build that is refused on standard error.
+"""
+
+import argparse
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT))
+
+import evidence_builds as b  # noqa: E402
+from agreement import replace_section  # noqa: E402
+from answers import plain  # noqa: E402
+from page import fill, table  # noqa: E402
+
+import symbolize  # noqa: E402
+from symbolize.core.arrays import Bool, offsets_of  # noqa: E402
+from symbolize.core.verdict import Verdict  # noqa: E402
+from symbolize.elf import read_build_id  # noqa: E402
+from symbolize.evidence.score import CLAIM, MAX_DOUBT, REFUTED, SUPPORTED, Evidence  # noqa: E402
+from symbolize.profile import IdOrigin, LeafKind, Profile, StackSource  # noqa: E402
+from symbolize.profile.stack_dumps import StackDumps  # noqa: E402
+
+SIZES = (5, 20, 0)
+"""Distinct leaves; 0: all."""
+HARMFUL = 0.05
+"""A build is harmful that gives another name to this share of the value at least."""
+PAIRS = 26
+SEED = 7
+Z = 1.959964
+"""Of a normal distribution 95 % are so many standard deviations around its mean."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What of a recording is evidence: its leaves, its stacks, or both."""
+
+    text: str
+    recording: str
+    leaves: bool = True
+    stacks: bool = True
+
+
+KINDS = (
+    Kind("leaves", "pointers", stacks=False),
+    Kind("leaves, gperftools", "gperftools", stacks=False),
+    Kind("leaves, pprof of Go", "go", stacks=False),
+    Kind("leaves and stacks along frame pointers", "pointers"),
+    Kind("leaves and copies of stacks", "copies"),
+    Kind("stacks along frame pointers alone", "pointers", leaves=False),
+    Kind("copies of stacks alone", "copies", leaves=False),
+)
+
+SOURCES = {"pointers": StackSource.FRAME_POINTERS, "copies": StackSource.OWN_UNWINDING}
+Names = dict[int, str]
+"""By address."""
+
+
+@dataclass
+class Tally:
+    """What was counted of pairs, of one kind and size."""
+
+    right: Counter[str] = field(default_factory=Counter)
+    harmful: Counter[str] = field(default_factory=Counter)
+    both: Counter[str] = field(default_factory=Counter)
+    misnamed: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was said of a mapping: the verdict, the file that named it, and names by address."""
+
+    verdict: Verdict
+    files: Sequence[str]
+    names: Names
+    text: str
+
+    @property
+    def is_named(self) -> bool:
+        """Whether anything was."""
+        return any(self.names.values())
+
+
+def load(path: Path, recording: str) -> Profile:
+    """A recording without its build ids, its leaves exact."""
+    profile = symbolize.load(path)
+    profile.mappings.build_id = np.zeros_like(profile.mappings.build_id)
+    profile.leaf_kinds = np.full(len(profile.sample_types), LeafKind.EXACT, np.uint8)
+    profile.stack_source = SOURCES.get(recording, StackSource.RECORDER)
+    return profile
+
+
+def own_rows(profile: Profile, name: str) -> Bool:
+    """Which mappings are of a file with this name, and behind them that no mapping is: bool[n + 1]."""
+    names = [profile.strings.text(int(row)).rpartition("/")[2] for row in profile.mappings.filename]
+    return np.array([*(each == name for each in names), False])
+
+
+def leaves_of(profile: Profile, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Of each sample the address of its user leaf, 0 if that is not in the file, and its value."""
+    samples, locations = profile.samples, profile.locations
+    first = samples.location_offsets[:-1]
+    has_frames = np.diff(samples.location_offsets) > 0
+    rows = samples.locations[np.where(has_frames, first, 0)]
+    is_own = has_frames & own_rows(profile, name)[locations.mapping[rows]]
+    values = samples.values[:, profile.weight_column()]
+    return np.where(is_own, locations.address[rows], np.uint64(0)), values
+
+
+def cut(profile: Profile, name: str, kind: Kind, size: int, seed: Sequence[int]) -> Profile:
+    """The samples of so many leaves in a file, drawn by their weight, as far as they are evidence of a kind."""
+    addresses, values = leaves_of(profile, name)
+    distinct, which = np.unique(addresses, return_inverse=True)
+    weights = np.bincount(which, values).astype(np.float64)
+    weights[distinct == 0] = 0
+    count = int((weights > 0).sum())
+    drawn = np.random.default_rng(seed).choice(len(distinct), min(size or count, count), False, weights / weights.sum())
+    kept = np.isin(which, drawn)
+    result = profile.copy()
+    samples = profile.samples.taken(kept)
+    if not kind.stacks:
+        rows = samples.locations[samples.location_offsets[:-1]]
+        samples = replace(samples, location_offsets=np.arange(len(samples) + 1), locations=rows)
+    elif profile.stack_dumps is not None:
+        result.stack_dumps = kept_dumps(profile.stack_dumps, kept)
+    used, index = np.unique(samples.locations, return_inverse=True)
+    result.locations = profile.locations.take(used.astype(np.int64))
+    result.samples = replace(samples, locations=index.astype(np.int32))
+    if not kind.stacks:
+        result.stack_dumps = None
+    if not kind.leaves:
+        result.leaf_kinds = np.zeros(0, np.uint8)
+    return result
+
+
+def kept_dumps(dumps: StackDumps, kept: Bool) -> StackDumps:
+    """The copies of the stacks of samples that are kept."""
+    rows = np.flatnonzero(kept[dumps.sample])
+    columns = ("offset", "size", "registers", "is_32bit", "is_full", "space")
+    number = offsets_of(kept)[:-1]
+    return replace(dumps, sample=number[dumps.sample[rows]], **{each: getattr(dumps, each)[rows] for each in columns})
+
+
+def with_id(profile: Profile, build_id: str, origin: IdOrigin) -> Profile:
+    """The same with a build id for all mappings."""
+    result = profile.copy()
+    mappings = result.mappings
+    row = result.strings.add(build_id.encode())
+    result.mappings = replace(mappings, build_id=np.full_like(mappings.build_id, row))
+    result.id_origins = np.full(len(mappings), origin, np.uint8)
+    return result
+
+
+def outcome(symbolizer: symbolize.Symbolizer, profile: Profile, name: str) -> Outcome:
+    """What is said of a file, and the names of its leaves."""
+    result = symbolizer.symbolize(profile)
+    found, locations = result.profile, result.profile.locations
+    functions, lines = found.functions, locations.lines
+    names: Names = {}
+    first = found.samples.locations[found.samples.location_offsets[:-1]]
+    is_own = own_rows(found, name)[locations.mapping]
+    for row in np.unique(first[is_own[first]]).tolist():
+        begin, end = locations.line_offsets[row : row + 2].tolist()
+        text = found.strings.text(int(functions.name[lines.function[begin]])) if end > begin else ""
+        names[int(locations.address[row])] = plain(text) if text else ""
+    rows = [row for row in result.report.mappings if row.name.rpartition("/")[2] == name and row.locations]
+    verdicts = [row.verdict for row in rows] or [Verdict.UNVERIFIED]
+    return Outcome(
+        min(verdicts),
+        [file for row in rows for file in row.files],
+        names,
+        "; ".join(row.evidence or row.detail for row in rows),
+    )
+
+
+def misnamed(names: Names, truth: Names, values: dict[int, float]) -> float:
+    """The share of the value of leaves that has another name than it should."""
+    wrong = sum(value for leaf, value in values.items() if names.get(leaf) and names[leaf] != truth.get(leaf))
+    return wrong / (sum(values.values()) or 1)
+
+
+def values_of(profile: Profile, name: str) -> dict[int, float]:
+    """The value of each leaf in a file."""
+    addresses, values = leaves_of(profile, name)
+    result: dict[int, float] = defaultdict(float)
+    for address, value in zip(addresses.tolist(), values.tolist(), strict=True):
+        if address:
+            result[address] += value
+    return result
+
+
+class Subject:
+    """Builds of one program with their recordings, and what was found."""
+
+    def __init__(self, builds: Sequence[b.Build], recordings: Sequence[dict[str, Path]]) -> None:
+        self.builds = builds
+        self.name = builds[0].subject.name
+        self.file = builds[0].subject.file
+        self.paths = recordings
+        self.identities = [read_build_id(str(each.file)) or "" for each in builds]
+        self.symbolizers: dict[tuple[int, ...], symbolize.Symbolizer] = {}
+
+    def symbolizer(self, *builds: int) -> symbolize.Symbolizer:
+        """One that has some of the builds."""
+        if builds not in self.symbolizers:
+            folders = [self.builds[each].folder for each in builds]
+            self.symbolizers[builds] = symbolize.Symbolizer(folders, cache=None)
+        return self.symbolizers[builds]
+
+    def close(self) -> None:
+        """Close the files."""
+        for each in self.symbolizers.values():
+            each.close()
+
+    def truth(self, profile: Profile, build: int) -> Names:
+        """The names that a build gives, whether it is the right one or not."""
+        known = with_id(profile, self.identities[build], IdOrigin.RECORDED)
+        return outcome(self.symbolizer(build), known, self.file).names
+
+
+def judge(subject: Subject, tallies: dict[tuple[Kind, int], Tally], limit: int) -> Counter[str]:
+    """Judge builds of a program by recordings of each; how many pairs there were."""
+    counts: Counter[str] = Counter()
+    number = sum(map(ord, subject.name))
+    pairs = [(r, w) for r in range(len(subject.builds)) for w in range(len(subject.builds)) if r != w]
+    chosen = {pairs[i] for i in np.random.default_rng((SEED, number)).permutation(len(pairs))[:limit]}
+    for right, paths in enumerate(subject.paths):
+        profiles = {name: load(path, name) for name, path in paths.items()}
+        whole = cut(profiles["pointers"], subject.file, KINDS[0], 0, (SEED,))
+        values = values_of(whole, subject.file)
+        truth = subject.truth(whole, right)
+        others = [wrong for each, wrong in pairs if each == right and (each, wrong) in chosen]
+        harmful = [
+            wrong for wrong in others if misnamed(subject.truth(whole, wrong), truth, values) >= HARMFUL
+        ]
+        counts.update(right=1, pairs=len(others), harmful=len(harmful))
+        for kind in KINDS:
+            if kind.recording not in profiles:
+                continue
+            for size in SIZES:
+                part = cut(profiles[kind.recording], subject.file, kind, size, (SEED, number, right, size))
+                if not len(part.samples):
+                    continue
+                tally = tallies[kind, size]
+                judge_right(subject, right, part, tally, f"{kind.text}, {size or 'all'} leaves")
+                for wrong in harmful:
+                    judge_pair(subject, right, wrong, part, tally)
+    return counts
+
+
+def judge_right(subject: Subject, right: int, part: Profile, tally: Tally, what: str) -> None:
+    """What is said of the build that ran."""
+    found = outcome(subject.symbolizer(right), part, subject.file)
+    tally.right["judged"] += 1
+    tally.right["supported"] += found.verdict == Verdict.SUPPORTED
+    if not found.files:
+        tally.right["refused"] += 1
+        build = subject.builds[right]
+        print(f"REFUSED: {build.subject.name} {build.variant}, {what}: {found.text}", file=sys.stderr)
+
+
+def judge_pair(subject: Subject, right: int, wrong: int, part: Profile, tally: Tally) -> None:
+    """What is said of a harmful build alone, and beside the one that ran."""
+    truth, values = subject.truth(part, right), values_of(part, subject.file)
+    alone = outcome(subject.symbolizer(wrong), part, subject.file)
+    tally.harmful["judged"] += 1
+    tally.harmful["named"] += alone.is_named
+    tally.harmful["supported"] += alone.is_named and alone.verdict == Verdict.SUPPORTED
+    tally.misnamed.append(misnamed(alone.names, truth, values))
+    both = outcome(subject.symbolizer(right, wrong), part, subject.file)
+    is_right = {str(subject.builds[right].folder) in file for file in both.files}
+    wrong_share = misnamed(both.names, truth, values)
+    tally.both["judged"] += 1
+    tally.both["right" if True in is_right and not wrong_share else "wrong" if wrong_share else "nothing"] += 1
+
+
+def bounds(count: int, total: int) -> tuple[float, float]:
+    """The 95 % bounds of a share by Wilson; of none or all the rule of three."""
+    if not total:
+        return 0.0, 1.0
+    if count in (0, total):
+        return (0.0, min(3 / total, 1.0)) if not count else (max(1 - 3 / total, 0.0), 1.0)
+    share, z2 = count / total, Z * Z / total
+    middle, half = share + z2 / 2, Z * sqrt(share * (1 - share) / total + z2 / total / 4)
+    return (middle - half) / (1 + z2), (middle + half) / (1 + z2)
+
+
+def share(count: int, total: int) -> str:
+    """So many of so many, with bounds in percent."""
+    low, high = bounds(count, total)
+    return f"{count} of {total} ({100 * low:.1f} to {100 * high:.1f} %)"
+
+
+def subjects(folder: Path, wanted: Sequence[str]) -> Iterator[Subject]:
+    """The programs with their builds and recordings; what is missing is said."""
+    b.prepare(folder)
+    for each in [*b.programs(folder), *b.libraries(folder)]:
+        if wanted and each.name not in wanted:
+            continue
+        builds, recordings = [], []
+        try:
+            found = b.unpacked(each, folder) if isinstance(each, b.Library) else b.builds(each, folder)
+            for build in found:
+                recordings.append(b.record(build, folder))
+                builds.append(build)
+        except b.Missing as problem:
+            print(f"left out: {each.name}: {problem}", file=sys.stderr)
+        if len(builds) > 1:
+            yield Subject(builds, recordings)
