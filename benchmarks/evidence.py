@@ -10,9 +10,11 @@ docs/correctness.md, and each right build that is refused on standard error.
 
 import argparse
 import sys
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import sqrt
 from pathlib import Path
 
@@ -21,16 +23,25 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))
 
+import evidence_aarch64 as a  # noqa: E402
 import evidence_builds as b  # noqa: E402
-from agreement import replace_section  # noqa: E402
 from answers import plain  # noqa: E402
-from page import fill, table  # noqa: E402
+from page import fill, replace_section, table  # noqa: E402
 
 import symbolize  # noqa: E402
 from symbolize.core.arrays import Bool, offsets_of  # noqa: E402
 from symbolize.core.verdict import Verdict  # noqa: E402
 from symbolize.elf import read_build_id  # noqa: E402
-from symbolize.evidence.score import CLAIM, MAX_DOUBT, REFUTED, SUPPORTED, Evidence  # noqa: E402
+from symbolize.evidence.score import (  # noqa: E402
+    CLAIM,
+    MAX_DOUBT,
+    REFUTED,
+    SUPPORTED,
+    Count,
+    Evidence,
+    doubt,
+    support,
+)
 from symbolize.profile import IdOrigin, LeafKind, Profile, StackSource  # noqa: E402
 from symbolize.profile.stack_dumps import StackDumps  # noqa: E402
 
@@ -39,6 +50,8 @@ SIZES = (5, 20, 0)
 HARMFUL = 0.05
 """A build is harmful that gives another name to this share of the value at least."""
 PAIRS = 26
+OTHER_KINDS = 3
+"""Of so many pairs one is judged by other evidence than leaves alone."""
 SEED = 7
 Z = 1.959964
 """Of a normal distribution 95 % are so many standard deviations around its mean."""
@@ -54,17 +67,52 @@ class Kind:
     stacks: bool = True
 
 
-KINDS = (
-    Kind("leaves", "pointers", stacks=False),
-    Kind("leaves, gperftools", "gperftools", stacks=False),
-    Kind("leaves, pprof of Go", "go", stacks=False),
-    Kind("leaves and stacks along frame pointers", "pointers"),
-    Kind("leaves and copies of stacks", "copies"),
-    Kind("stacks along frame pointers alone", "pointers", leaves=False),
-    Kind("copies of stacks alone", "copies", leaves=False),
+LEAVES = Kind("leaves", "pointers", stacks=False)
+X86_64, AARCH64 = "x86-64", "AArch64"
+KINDS = {
+    X86_64: (
+        LEAVES,
+        Kind("leaves, gperftools", "gperftools", stacks=False),
+        Kind("leaves, pprof of Go", "go", stacks=False),
+        Kind("leaves and stacks along frame pointers", "pointers"),
+        Kind("leaves and copies of stacks", "copies"),
+        Kind("stacks along frame pointers alone", "pointers", leaves=False),
+        Kind("copies of stacks alone", "copies", leaves=False),
+    ),
+    AARCH64: (
+        Kind("leaves", "qemu", stacks=False),
+        Kind("leaves and sound stacks", "qemu"),
+        Kind("sound stacks alone", "qemu", leaves=False),
+    ),
+}
+SOURCES = {
+    "pointers": StackSource.FRAME_POINTERS,
+    "copies": StackSource.OWN_UNWINDING,
+    "qemu": StackSource.OWN_UNWINDING,
+}
+SECTION = "## Evidence of builds"
+TEXT = (
+    "`benchmarks/evidence.py` asks how often a file is taken for the build that ran, and is not. It makes several builds "
+    "of a program that differ little: by the compiler (gcc 12, clang 19, rustc, go) or its optimization, by a function "
+    "that is added at the begin or at the end, by a constant, by a function that is not inlined; of libraries there are "
+    "several versions of Debian's packages. Each build is recorded, the ids are taken out of the recording, and it is "
+    "symbolized with another build of the name alone, with the right one alone, and with both in the folders. "
+    "There were {right} right builds of {programs} programs and libraries ({languages}), and {pairs} pairs of "
+    "a recording and another build. In {harmful} pairs the other build is *harmful*: {harm:.0%} of the value would get "
+    "another name by it.",
+    "The leaves are drawn by their weight, with a fixed seed. Intervals are 95 %, by Wilson, and by the rule of three "
+    "where all or none are counted; builds of one program are not independent, so true intervals are wider. *Of the "
+    "value misnamed* is the mean over all harmful pairs. *Named* without *supported* is *unverified*: `--accept "
+    "supported` refuses it.",
+    "On AArch64 the programs ran under qemu, which tells each block that it runs: leaves are instructions of these "
+    "blocks, and callers come from calls and returns, so that the stacks have no mistakes. perf on such a machine was "
+    "not tried.",
 )
-
-SOURCES = {"pointers": StackSource.FRAME_POINTERS, "copies": StackSource.OWN_UNWINDING}
+WEIGHTS = (
+    "What an item weighs, in the right build and in others, and how many items decide alone. Weights of all kinds "
+    "add up, in powers of ten. From {refuted:g} against it on a file is refused; it is supported from {supported:g} for "
+    "it on, if less than {doubt:g} speaks against it. A build id that was read later weighs {claim:g}."
+)
 Names = dict[int, str]
 """By address."""
 
@@ -226,12 +274,14 @@ class Subject:
             each.close()
 
     def truth(self, profile: Profile, build: int) -> Names:
-        """The names that a build gives, whether it is the right one or not."""
-        known = with_id(profile, self.identities[build], IdOrigin.RECORDED)
+        """The names of leaves that a build gives, whether it is the right one or not."""
+        known = with_id(cut(profile, self.file, LEAVES, 0, (SEED,)), self.identities[build], IdOrigin.RECORDED)
         return outcome(self.symbolizer(build), known, self.file).names
 
 
-def judge(subject: Subject, tallies: dict[tuple[Kind, int], Tally], limit: int) -> Counter[str]:
+def judge(
+    subject: Subject, kinds: Sequence[Kind], tallies: Mapping[tuple[Kind, int], Tally], limit: int
+) -> Counter[str]:
     """Judge builds of a program by recordings of each; how many pairs there were."""
     counts: Counter[str] = Counter()
     number = sum(map(ord, subject.name))
@@ -239,15 +289,13 @@ def judge(subject: Subject, tallies: dict[tuple[Kind, int], Tally], limit: int) 
     chosen = {pairs[i] for i in np.random.default_rng((SEED, number)).permutation(len(pairs))[:limit]}
     for right, paths in enumerate(subject.paths):
         profiles = {name: load(path, name) for name, path in paths.items()}
-        whole = cut(profiles["pointers"], subject.file, KINDS[0], 0, (SEED,))
+        truths = {name: subject.truth(profile, right) for name, profile in profiles.items()}
+        whole, truth = profiles[kinds[0].recording], truths[kinds[0].recording]
         values = values_of(whole, subject.file)
-        truth = subject.truth(whole, right)
         others = [wrong for each, wrong in pairs if each == right and (each, wrong) in chosen]
-        harmful = [
-            wrong for wrong in others if misnamed(subject.truth(whole, wrong), truth, values) >= HARMFUL
-        ]
+        harmful = [wrong for wrong in others if misnamed(subject.truth(whole, wrong), truth, values) >= HARMFUL]
         counts.update(right=1, pairs=len(others), harmful=len(harmful))
-        for kind in KINDS:
+        for kind in kinds:
             if kind.recording not in profiles:
                 continue
             for size in SIZES:
@@ -256,8 +304,8 @@ def judge(subject: Subject, tallies: dict[tuple[Kind, int], Tally], limit: int) 
                     continue
                 tally = tallies[kind, size]
                 judge_right(subject, right, part, tally, f"{kind.text}, {size or 'all'} leaves")
-                for wrong in harmful:
-                    judge_pair(subject, right, wrong, part, tally)
+                for wrong in harmful if kind is kinds[0] else harmful[::OTHER_KINDS]:
+                    judge_pair(subject, (right, wrong), part, truths[kind.recording], tally)
     return counts
 
 
@@ -272,19 +320,17 @@ def judge_right(subject: Subject, right: int, part: Profile, tally: Tally, what:
         print(f"REFUSED: {build.subject.name} {build.variant}, {what}: {found.text}", file=sys.stderr)
 
 
-def judge_pair(subject: Subject, right: int, wrong: int, part: Profile, tally: Tally) -> None:
-    """What is said of a harmful build alone, and beside the one that ran."""
-    truth, values = subject.truth(part, right), values_of(part, subject.file)
-    alone = outcome(subject.symbolizer(wrong), part, subject.file)
+def judge_pair(subject: Subject, pair: tuple[int, int], part: Profile, truth: Names, tally: Tally) -> None:
+    """What is said of a harmful build alone, and beside the one that ran, which is the first of the pair."""
+    values = values_of(part, subject.file)
+    alone = outcome(subject.symbolizer(pair[1]), part, subject.file)
     tally.harmful["judged"] += 1
     tally.harmful["named"] += alone.is_named
     tally.harmful["supported"] += alone.is_named and alone.verdict == Verdict.SUPPORTED
     tally.misnamed.append(misnamed(alone.names, truth, values))
-    both = outcome(subject.symbolizer(right, wrong), part, subject.file)
-    is_right = {str(subject.builds[right].folder) in file for file in both.files}
-    wrong_share = misnamed(both.names, truth, values)
+    both = outcome(subject.symbolizer(*pair), part, subject.file)
     tally.both["judged"] += 1
-    tally.both["right" if True in is_right and not wrong_share else "wrong" if wrong_share else "nothing"] += 1
+    tally.both["wrong" if misnamed(both.names, truth, values) else "right" if both.is_named else "nothing"] += 1
 
 
 def bounds(count: int, total: int) -> tuple[float, float]:
@@ -304,19 +350,141 @@ def share(count: int, total: int) -> str:
     return f"{count} of {total} ({100 * low:.1f} to {100 * high:.1f} %)"
 
 
-def subjects(folder: Path, wanted: Sequence[str]) -> Iterator[Subject]:
-    """The programs with their builds and recordings; what is missing is said."""
+def subjects(folder: Path, wanted: Sequence[str]) -> Iterator[tuple[str, Subject]]:
+    """The machine and the builds of each program, with their recordings; what is missing is said."""
     b.prepare(folder)
-    for each in [*b.programs(folder), *b.libraries(folder)]:
-        if wanted and each.name not in wanted:
-            continue
-        builds, recordings = [], []
-        try:
+    for each in [*b.programs(folder), *b.LIBRARIES]:
+        if not wanted or each.name in wanted:
             found = b.unpacked(each, folder) if isinstance(each, b.Library) else b.builds(each, folder)
-            for build in found:
-                recordings.append(b.record(build, folder))
-                builds.append(build)
-        except b.Missing as problem:
-            print(f"left out: {each.name}: {problem}", file=sys.stderr)
-        if len(builds) > 1:
-            yield Subject(builds, recordings)
+            yield from recorded(X86_64, found, partial(b.record, folder=folder))
+    for program in a.programs(folder):
+        if not wanted or program.name in wanted:
+            yield from recorded(AARCH64, a.builds(program, folder), partial(a.record, folder=folder))
+
+
+def recorded(
+    machine: str, found: Iterable[b.Build], record: Callable[[b.Build], dict[str, Path]]
+) -> Iterator[tuple[str, Subject]]:
+    """Builds of a program that could be made and recorded, if there are several."""
+    builds, recordings = [], []
+    try:
+        for build in found:
+            recordings.append(record(build))
+            builds.append(build)
+    except b.Missing as problem:
+        print(f"left out: {problem}", file=sys.stderr)
+    if len(recordings) > 1:
+        yield machine, Subject(builds[: len(recordings)], recordings)
+
+
+def mean(values: Sequence[float]) -> str:
+    """The mean share, in percent."""
+    return f"{100 * sum(values) / len(values):.2f} %" if values else ""
+
+
+def outcomes(tallies: Mapping[tuple[Kind, int], Tally]) -> str:
+    """The table of what was said of pairs."""
+    heading = (
+        "evidence",
+        "leaves:",
+        "harmful builds named:",
+        "of the value misnamed:",
+        "harmful builds supported:",
+        "right builds refused:",
+        "right builds supported:",
+        "with both, named right:",
+        "named wrong:",
+    )
+    rows = []
+    for (kind, size), tally in tallies.items():
+        harmful, right, both = tally.harmful, tally.right, tally.both
+        rows.append(
+            [
+                kind.text,
+                str(size or "all"),
+                share(harmful["named"], harmful["judged"]),
+                mean(tally.misnamed),
+                share(harmful["supported"], harmful["judged"]),
+                share(right["refused"], right["judged"]),
+                share(right["supported"], right["judged"]),
+                share(both["right"], both["judged"]),
+                share(both["wrong"], both["judged"]),
+            ]
+        )
+    return table(heading, rows)
+
+
+def thresholds() -> str:
+    """The table of the kinds of evidence, with how much of each decides alone."""
+    heading = ["evidence", "contradicts the right build:", "another one, little changed:", "much changed:"]
+    heading += [
+        "agrees with unrelated code:",
+        "contradictions that refuse, of 5:",
+        "of 20:",
+        "of 100:",
+        "supports from:",
+    ]
+    rows = []
+    for evidence in Evidence:
+        kind = evidence.value
+        another = [f"{each:g}" for each in kind.in_another] if kind.in_another is not None else ["", ""]
+        refusing = [least(count, partial(refuses, evidence, count)) for count in (5, 20, 100)]
+        supporting = least(1000, lambda count, evidence=evidence: support([Count(evidence, count, 0)]) >= SUPPORTED)
+        text = kind.text.format(agreeing="n", judged="n")
+        rows.append([text, f"{kind.in_right:.3g}", *another, f"{kind.by_chance:g}", *refusing, supporting])
+    return table(heading, rows)
+
+
+def refuses(evidence: Evidence, judged: int, contradicting: int) -> bool:
+    """Whether a file is refused for so many contradictions."""
+    return doubt([Count(evidence, judged, contradicting)]) >= REFUTED
+
+
+def least(limit: int, holds: Callable[[int], bool]) -> str:
+    """The least number up to a limit for which something holds."""
+    return next((str(number) for number in range(1, limit + 1) if holds(number)), "never")
+
+
+def render(
+    counts: Counter[str], tallies: Mapping[str, Mapping[tuple[Kind, int], Tally]], programs: Counter[str]
+) -> str:
+    """The section of the page on correctness."""
+    figures = {"programs": sum(programs.values()), **counts}
+    languages = ", ".join(f"{count} in {language}" for language, count in programs.items() if "library" not in language)
+    texts = [each.format(**figures, languages=languages, harm=HARMFUL) for each in TEXT]
+    parts = [SECTION, *(f"\n{fill(text)}" for text in texts)]
+    for machine, found in tallies.items():
+        parts += [f"\n### {machine}\n", outcomes(found)]
+    weights = WEIGHTS.format(refuted=REFUTED, supported=SUPPORTED, doubt=MAX_DOUBT, claim=CLAIM)
+    parts += ["\n### Weights\n", fill(weights), "", thresholds(), ""]
+    return "\n".join(parts)
+
+
+def main() -> int:
+    """Judge, and print or write the section; 1 if a right build was refused."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of a program, at most")
+    parser.add_argument("--programs", nargs="*", default=())
+    parser.add_argument("--write", type=Path, metavar="PAGE")
+    arguments = parser.parse_args()
+    tallies = {machine: {(kind, size): Tally() for kind in kinds for size in SIZES} for machine, kinds in KINDS.items()}
+    counts, languages = Counter[str](), Counter[str]()
+    for machine, subject in subjects(arguments.folder.resolve(), arguments.programs):
+        begin = time.perf_counter()
+        found = judge(subject, KINDS[machine], tallies[machine], arguments.pairs)
+        subject.close()
+        counts.update(found)
+        if machine == X86_64:
+            languages[subject.builds[0].subject.language] += 1
+        print(f"{machine} {subject.name}: {dict(found)}, {time.perf_counter() - begin:.0f} s", file=sys.stderr)
+    section = render(counts, tallies, languages)
+    if arguments.write:
+        arguments.write.write_text(replace_section(arguments.write.read_text(), SECTION, section))
+    else:
+        print(section)
+    return int(any(tally.right["refused"] for each in tallies.values() for tally in each.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -9,6 +9,7 @@ from pathlib import Path
 import evidence_builds as b
 import numpy as np
 
+import symbolize
 from symbolize.core.arrays import offsets_of
 from symbolize.elf import ElfImage
 from symbolize.profile import Locations, Mappings, Profile, Samples, ValueType
@@ -32,24 +33,24 @@ BRANCHES = (
 )
 
 
-def builds(folder: Path) -> Iterator[tuple[b.Program, list[b.Build]]]:
-    """The builds of our own programs in C and C++, statically linked, so that addresses are vaddrs; raises Missing."""
-    for program in b.programs(folder):
-        if program.root != b.OWN or program.language not in COMPILERS:
-            continue
-        found = []
-        for variant in VARIANTS:
-            made = b.Build(program, variant, folder / "aarch64" / program.name / variant)
-            if not made.file.exists():
-                made.folder.mkdir(parents=True, exist_ok=True)
-                source = made.folder / program.sources[0]
-                source.write_text(b.edited((b.OWN / program.sources[0]).read_text(), variant))
-                options = [FLAGS.get(variant, "-O2"), "-w", "-static", "-no-pie", "-Wl,--build-id=sha1"]
-                b.run([COMPILERS[program.language], *options, "-o", made.folder / "made", source, "-lm"])
-                source.unlink()
-                (made.folder / "made").rename(made.file)
-            found.append(made)
-        yield program, found
+def programs(folder: Path) -> list[b.Program]:
+    """Our own in C and C++."""
+    return [each for each in b.programs(folder) if each.root == b.OWN and each.language in COMPILERS]
+
+
+def builds(program: b.Program, folder: Path) -> Iterator[b.Build]:
+    """The builds of a program, statically linked, so that addresses are vaddrs; raises Missing."""
+    for variant in VARIANTS:
+        made = b.Build(program, variant, folder / "aarch64" / program.name / variant)
+        if not made.file.exists():
+            made.folder.mkdir(parents=True, exist_ok=True)
+            source = made.folder / program.sources[0]
+            source.write_text(b.edited((b.OWN / program.sources[0]).read_text(), variant))
+            options = [FLAGS.get(variant, "-O2"), "-w", "-static", "-no-pie", "-Wl,--build-id=sha1"]
+            b.run([COMPILERS[program.language], *options, "-o", made.folder / "made", source, "-lm"])
+            source.unlink()
+            (made.folder / "made").rename(made.file)
+        yield made
 
 
 class Code:
@@ -76,7 +77,16 @@ class Code:
         return int(self.branches[at]) if at < len(self.branches) else vaddr
 
 
-def record(made: b.Build, folder: Path) -> Profile:
+def record(made: b.Build, folder: Path) -> dict[str, Path]:
+    """The recording of a build in FOLDER/recordings, made unless it is there; raises Missing."""
+    path = folder / "recordings" / "aarch64" / f"{made.subject.name}-{made.variant}.pb.gz"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        symbolize.write(follow(made), str(path))
+    return {"qemu": path}
+
+
+def follow(made: b.Build) -> Profile:
     """The stacks of some of the instructions that a program runs in one round: exact leaves, and callers by the calls
     and returns before. Raises Missing."""
     code = Code(made.file)

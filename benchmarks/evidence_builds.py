@@ -10,12 +10,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
 OWN = Path(__file__).with_name("programs") / "evidence"
-SECONDS = "1"
+SECONDS = "0.7"
 SEED = 7
 FREQUENCY, STACK_FREQUENCY = "2000", "700"
 STACK_SIZE = 8192
@@ -63,8 +63,8 @@ class Program:
 
 @dataclass(frozen=True)
 class Library:
-    """Versions of a library from Debian's packages, and the command that uses it: `{file}` is the library, `{folder}`
-    what is beside it."""
+    """Versions of a library from Debian's packages, and the command that uses it, where `{place}` is the folder of the
+    library."""
 
     name: str
     package: str
@@ -94,33 +94,45 @@ class Build:
 
 def programs(folder: Path) -> list[Program]:
     """Our own, and those of others whose sources are below `folder`."""
-    own = [Program(p.stem, LANGUAGES[p.suffix], sources=[p.name]) for p in sorted(OWN.iterdir()) if p.suffix in LANGUAGES]
-    text = str(folder / "text")
-    others = [
-        ("bzip2", "bzip2-*", ["blocksort.c", "huffman.c", "crctable.c", "randtable.c", "compress.c", "decompress.c", "bzlib.c", "bzip2.c"], ["-k", "-c", text], []),
-        ("minigzip", "zlib-*", ["*.c", "test/minigzip.c"], ["-9", "-c", text], ["."]),
-        ("lz4", "lz4-*", ["lib/*.c", "programs/*.c"], ["-9", "-f", "-k", text, os.devnull], ["lib"]),
+    own = [
+        Program(path.stem, LANGUAGES[path.suffix], sources=[path.name])
+        for path in sorted(OWN.iterdir())
+        if path.suffix in LANGUAGES
     ]
-    found = []
-    for name, where, sources, arguments, include in others:
-        roots = sorted((folder / "sources").glob(where))
-        if roots:
-            found.append(Program(name, "C", roots[0], sources, arguments, include))
-    return own + found
+    others = [(root, each) for each in OTHERS for root in sorted((folder / "sources").glob(str(each.root)))]
+    return own + [
+        replace(each, root=root, arguments=[text.format(folder=folder) for text in each.arguments])
+        for root, each in others
+    ]
 
 
 LANGUAGES = {".c": "C", ".cc": "C++", ".go": "Go", ".rs": "Rust"}
-PYTHON = "import json,re,random;random.seed(1);[json.loads(json.dumps([{'k%d'%j:random.random() for j in range(50)}])) and re.findall('[0-9]+', str(i)*50) and sorted(str(i*7919)*9) for i in range(9000)]"  # fmt: skip
+BZIP2 = ("blocksort", "huffman", "crctable", "randtable", "compress", "decompress", "bzlib", "bzip2")
+OTHERS = (
+    Program("bzip2", "C", Path("bzip2-*"), [f"{name}.c" for name in BZIP2], ["-k", "-c", "{folder}/text"]),
+    Program("minigzip", "C", Path("zlib-*"), ["*.c", "test/minigzip.c"], ["-9", "-c", "{folder}/text"], ["."]),
+    Program(
+        "lz4", "C", Path("lz4-*"), ["lib/*.c", "programs/*.c"], ["-9", "-f", "-k", "{folder}/text", os.devnull], ["lib"]
+    ),
+)
+"""Programs of Debian's source packages: `root` is their folder below FOLDER/sources."""
 
-
-def libraries(folder: Path) -> list[Library]:
-    """Those of Debian whose packages may be in `folder`."""
-    return [
-        Library("libcrypto", "libssl3", "libcrypto.so.3", ["openssl", "speed", "-seconds", "1", "rsa1024", "ecdsap384"]),
-        Library("libpython", "libpython3.11", "libpython3.11.so.1.0", [str(folder / "python"), "-I", "-c", PYTHON]),
-        Library("libc", "libc6", "libc.so.6", ["{folder}/ld-linux-x86-64.so.2", "--library-path", "{folder}", str(folder / "builds/words/gcc/words"), SECONDS]),
-        Library("libbrotli", "libbrotli1", "libbrotlienc.so.1", ["brotli", "-9", "-f", "-o", os.devnull, str(folder / "text")]),
-    ]  # fmt: skip
+PYTHON = """
+import json, random, re
+random.seed(1)
+for i in range(6000):
+    json.loads(json.dumps([{f"k{j}": random.random() for j in range(50)}]))
+    re.findall("[0-9]+", str(i) * 50), sorted(str(i * 7919) * 9)
+"""
+EMBEDDED = "int Py_BytesMain(int, char **);\nint main(int c, char **v) { return Py_BytesMain(c, v); }\n"
+LOADER = ("{place}/ld-linux-x86-64.so.2", "--library-path", "{place}", "{folder}/builds/words/gcc/words", SECONDS)
+SPEED = ("openssl", "speed", "-seconds", "1", "rsa1024", "ecdsap384")
+LIBRARIES = (
+    Library("libcrypto", "libssl3", "libcrypto.so.3", SPEED),
+    Library("libpython", "libpython3.11", "libpython3.11.so.1.0", ("{folder}/python", "-I", "-c", PYTHON)),
+    Library("libc", "libc6", "libc.so.6", LOADER),
+    Library("libbrotli", "libbrotli1", "libbrotlienc.so.1", ("brotli", "-9", "-f", "-o", os.devnull, "{folder}/text")),
+)
 
 
 def run(command: Sequence[str | Path], cwd: Path | None = None, **environment: str) -> None:
@@ -143,8 +155,7 @@ def prepare(folder: Path) -> None:
         state = (state * 1103515245 + 12345) % (1 << 31)
         words.append(f"{'etaoinshr'[state % 9]}{state >> 12:x}"[: 2 + (state >> 8) % 6])
     (folder / "text").write_text(" ".join(words) * 4)
-    source = folder / "python.c"
-    source.write_text("int Py_BytesMain(int, char **);\nint main(int c, char **v) { return Py_BytesMain(c, v); }\n")
+    (folder / "python.c").write_text(EMBEDDED)
 
 
 def variants(program: Program) -> Sequence[str]:
@@ -183,9 +194,20 @@ def build(program: Program, variant: str, folder: Path) -> Build:
     if program.language == "Go":
         digest = hashlib.sha1(f"{program.name} {variant}".encode()).hexdigest()
         flags = ["-gcflags=-N -l"] if variant == "unoptimized" else []
-        run(["go", "build", *flags, f"-ldflags=-B 0x{digest}", "-o", made, paths[0]], GOFLAGS="-mod=mod", GO111MODULE="off")
+        run(
+            ["go", "build", *flags, f"-ldflags=-B 0x{digest}", "-o", made, paths[0]],
+            GOFLAGS="-mod=mod",
+            GO111MODULE="off",
+        )
     elif program.language == "Rust":
-        options = ["-C", f"opt-level={RUST.get(variant, '2')}", "-C", "link-arg=-Wl,--build-id=sha1", "-C", "strip=debuginfo"]
+        options = [
+            "-C",
+            f"opt-level={RUST.get(variant, '2')}",
+            "-C",
+            "link-arg=-Wl,--build-id=sha1",
+            "-C",
+            "strip=debuginfo",
+        ]
         run(["rustc", "--edition", "2021", *options, "-o", made, paths[0]])
     else:
         compiler, level = FLAGS.get(variant, FLAGS["gcc"])
@@ -206,7 +228,9 @@ def builds(program: Program, folder: Path) -> Iterator[Build]:
 def unpacked(library: Library, folder: Path) -> Iterator[Build]:
     """The versions of a library whose packages are in FOLDER/packages."""
     for package in sorted((folder / "packages").glob(f"{library.package}_*.deb")):
-        result = Build(library, package.name.split("_")[1], folder / "builds" / library.name / package.name.split("_")[1])
+        result = Build(
+            library, package.name.split("_")[1], folder / "builds" / library.name / package.name.split("_")[1]
+        )
         if not result.file.exists():
             work = folder / "work"
             shutil.rmtree(work, ignore_errors=True)
@@ -226,7 +250,7 @@ def record(made: Build, folder: Path) -> dict[str, Path]:
     subject = made.subject
     where = folder / "recordings" / subject.name / made.variant
     names = {"pointers": "pointers.data", "copies": "copies.data"}
-    if subject.language in ("C", "C++") and LIBPROFILER.exists():
+    if made.variant == "gcc" and LIBPROFILER.exists():
         names["gperftools"] = "gperftools.prof"
     if subject.language == "Go":
         names["go"] = "go.pb.gz"
@@ -239,7 +263,7 @@ def record(made: Build, folder: Path) -> dict[str, Path]:
     where.mkdir(parents=True, exist_ok=True)
     environment = {}
     if isinstance(subject, Library):
-        command = [each.format(folder=place) for each in subject.command]
+        command = [each if each is PYTHON else each.format(place=place, folder=folder) for each in subject.command]
         if subject.name != "libc":
             environment = {"LD_LIBRARY_PATH": str(place), "PYTHONHOME": "/usr"}
     else:
