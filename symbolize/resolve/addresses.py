@@ -136,6 +136,8 @@ def load_segments(segments: Sequence[Segment], start: int, limit: int, file_offs
     code = [segment for segment in segments if segment.executable and segment.memory_size]
     first_vaddr = min((segment.vaddr for segment in segments), default=0)
     whole = [s for s in code if page_ceil(s.vaddr + s.memory_size) - page_floor(s.vaddr) == limit - start]
+    if not whole and segments and is_of_all(segments, limit - start, file_offset):
+        whole = [min(segments, key=lambda segment: segment.vaddr)]
     if len(whole) == 1:
         offset = file_offset + whole[0].vaddr % PAGE
         return [restored(whole[0], offset)] if offset <= TOP else None
@@ -158,13 +160,24 @@ def restored(segment: Segment, file_offset: int) -> Segment:
 
 
 def fits(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> bool:
-    """Whether a file with these segments can be what is mapped: no mapping reaches past the file's segments."""
+    """Whether a file with these segments can be what is mapped: no mapping reaches past the file's segments, unless it
+    is of all of them in memory."""
     if limit == TOP or not segments:
         return True
     end = max(
         -(-end_of(segment) // max(segment.alignment, PAGE)) * max(segment.alignment, PAGE) for segment in segments
     )
-    return file_offset + limit - start <= end
+    return file_offset + limit - start <= end or is_of_all(segments, limit - start, file_offset)
+
+
+def is_of_all(segments: Sequence[Segment], size: int, file_offset: int) -> bool:
+    """Whether a mapping is that of the first segment with room for all of them behind it, as the kernel and the dynamic
+    linker reserve it first. Recorders that note mappings of code see only this one if the first segment has the code.
+    """
+    first = min(segments, key=lambda segment: segment.vaddr)
+    end = page_ceil(max(segment.vaddr + segment.memory_size for segment in segments))
+    is_first = first.executable and file_offset == page_floor(first.file_offset)
+    return is_first and size == end - page_floor(first.vaddr)
 
 
 def page_floor(value: int) -> int:

@@ -41,6 +41,12 @@ GO = [
 ]
 """Code and headers in one segment."""
 
+FIRST = [
+    Segment(0x0, 0x0, 0x14EC, 0x14EC, 0x1000, True),
+    Segment(0x1DD0, 0x2DD0, 0x2A4, 0x7110, 0x1000, False),
+]
+"""A PIE with code and headers in one segment, and with much memory that the file does not have."""
+
 HUGE = [
     Segment(0x0, 0x0, 0x1000, 0x1000, 0x200000, False),
     Segment(0x200000, 0x200000, 0x900000, 0x900000, 0x200000, True),
@@ -144,6 +150,8 @@ DEBUG_CASES = [
     DebugCase("a part of lld's code, which could be anywhere in it", LLD, 0x202000, 0x203000, 0x1000, None),
     DebugCase("its last page, whose place in the file the vaddr does not tell", LLD, 0x202000, 0x203000, 0x2000, None),
     DebugCase("file offset at the end of 64 bits", LLD, 0x201000, 0x203000, TOP - 0x10, None),
+    DebugCase("all of the memory, the code first", FIRST, BASE, BASE + 0xA000, 0, 0),
+    DebugCase("a page more than all of the memory", FIRST, BASE, BASE + 0xB000, 0, None),
     DebugCase("no code at all", [PIE[0]], BASE, BASE + 0x1000, 0, None),
 ]
 
@@ -201,6 +209,21 @@ def test_fits(desc: str, limit: int, offset: int, fitting: bool) -> None:
     """A file that is shorter than what was mapped of it is another file."""
     start = BASE + (0x1000 if offset == 0x1000 else 0)
     assert fits(PIE, start, BASE + limit, offset) is fitting
+
+
+@pytest.mark.parametrize(
+    ("segments", "size", "offset", "fitting"),
+    [
+        (FIRST, 0xA000, 0, True),
+        (FIRST, 0x9000, 0, False),
+        (FIRST, 0xB000, 0, False),
+        (FIRST, 0xA000, 0x1000, False),
+        ([FIRST[0]._replace(executable=False), FIRST[1]], 0xA000, 0, False),
+    ],
+)
+def test_code_that_is_mapped_with_room_for_all(segments: list[Segment], size: int, offset: int, fitting: bool) -> None:
+    """The mapping of the first segment of a PIE is as long as all of its memory when it is made, and recorded so."""
+    assert fits(segments, BASE, BASE + size, offset) is fitting
 
 
 U64 = st.one_of(st.integers(0, TOP), st.sampled_from([0, 1, 0xFFF, 0x1000, 1 << 63, TOP - 1, TOP]))
