@@ -146,12 +146,13 @@ def sites(code: Code, observed: Observed) -> list[Count]:
 
 
 def is_believed(code: Code, observed: Observed, vaddrs: UInt64) -> Bool:
-    """Which of some call sites are believed to be some. On stacks that are not sound what returns to the begin of a
-    function is none: a walk reads tables of virtual functions as frames."""
-    if observed.is_sound:
-        return np.ones(len(vaddrs), np.bool_)
-    returns = vaddrs + np.uint64(1)
-    believed: Bool = code.functions(returns)[0] != returns
+    """Which of some call sites are believed to be some. No call is where a function begins: there is where a stack ends
+    that was made, as those of goroutines are. On stacks that are not sound what returns to the begin of a function is
+    none either: a walk reads tables of virtual functions as frames."""
+    believed: Bool = vaddrs - code.functions(vaddrs)[0] >= np.uint64(1 if code.varies_in_length else 4)
+    if not observed.is_sound:
+        returns = vaddrs + np.uint64(1)
+        believed &= code.functions(returns)[0] != returns
     return believed
 
 
