@@ -136,7 +136,7 @@ def leaves(code: Code, observed: Observed) -> Count:
 def sites(code: Code, observed: Observed) -> list[Count]:
     """How many of the call sites lie in a call; none where that is not known of the machine."""
     vaddrs, inside = some(observed, observed.is_call)
-    is_site = ~inside | is_believed(code, observed, vaddrs)
+    is_site = np.where(inside, is_believed(code, observed, vaddrs), observed.is_sound)
     vaddrs, inside = vaddrs[is_site], inside[is_site]
     found = inside_calls(code.image, vaddrs[inside])
     if found is None:
@@ -147,12 +147,12 @@ def sites(code: Code, observed: Observed) -> list[Count]:
 
 def is_believed(code: Code, observed: Observed, vaddrs: UInt64) -> Bool:
     """Which of some call sites are believed to be some. No call is where a function begins: there is where a stack ends
-    that was made, as those of goroutines are. On stacks that are not sound what returns to the begin of a function is
-    none either: a walk reads tables of virtual functions as frames."""
+    that was made, as those of goroutines are. On stacks that are not sound, neither what returns to the begin of a
+    function is one, nor what is in none: a walk reads any data as frames, and tables of virtual functions."""
     believed: Bool = vaddrs - code.functions(vaddrs)[0] >= np.uint64(1 if code.varies_in_length else 4)
     if not observed.is_sound:
         returns = vaddrs + np.uint64(1)
-        believed &= code.functions(returns)[0] != returns
+        believed &= (code.functions(returns)[0] != returns) & (code.places(vaddrs) <= Place.FUNCTION)
     return believed
 
 

@@ -72,7 +72,8 @@ class Count(NamedTuple):
 
 def doubt(counts: Sequence[Count]) -> float:
     """How much likelier the evidence is if the file is another build, in powers of ten: by the better of the two
-    alternatives, a small and a large difference, for all kinds together or one alone; each choice has its price."""
+    alternatives, a small and a large difference, for all kinds together or one alone; each choice has its price.
+    Doubtful call sites count together with the rest only: if a program keeps no frame pointers most are none."""
     sums = [0.0, 0.0]
     best = 0.0
     for count in counts:
@@ -80,7 +81,8 @@ def doubt(counts: Sequence[Count]) -> float:
         if kind.in_another is None:
             continue
         ratios = [ratio(count.contradicting, count.agreeing, share, kind.in_right) for share in kind.in_another]
-        best = max(best, max(ratios) - log10(2) - log10(3))
+        if count.kind is not Evidence.DOUBTFUL_SITES:
+            best = max(best, max(ratios) - log10(2) - log10(3))
         sums = [before + each for before, each in zip(sums, ratios, strict=True)]
     return max(best, max(sums) - log10(2))
 

@@ -198,15 +198,19 @@ def has_map(profile: Profile) -> bool:
 
 def exact_leaves(profile: Profile) -> Bool:
     """Which locations are addresses of instructions, as they were sampled: leaves, where the sample type has exact
-    ones, and where the kernel was entered: bool[n]."""
+    ones, and where the kernel was entered: bool[n].
+
+    While the kernel replaces a program the address is still that of the old one. Then the stack has nothing above it.
+    """
     samples, kinds = profile.samples, profile.leaf_kinds
     is_exact = np.flatnonzero(kinds == LeafKind.EXACT)
-    has_value = (samples.values[:, is_exact] != 0).any(axis=1) & (np.diff(samples.location_offsets) > 0)
-    first = samples.location_offsets[:-1][has_value]
+    counts = np.diff(samples.location_offsets)
+    has_value = (samples.values[:, is_exact] != 0).any(axis=1) & (counts > 0)
     frames = np.zeros(len(samples.locations), np.bool_)
-    frames[first] = True
     in_kernel = kernel_frames(profile)
-    frames[1:] |= in_kernel[:-1] & ~in_kernel[1:] & np.repeat(has_value, np.diff(samples.location_offsets))[1:]
+    frames[1:] = in_kernel[:-1] & ~in_kernel[1:] & np.repeat(has_value, counts)[1:]
+    frames[samples.location_offsets[1:][counts > 0] - 1] = False
+    frames[samples.location_offsets[:-1][has_value]] = True
     return marked(samples.locations, len(profile.locations), frames)
 
 
