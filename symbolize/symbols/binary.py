@@ -242,14 +242,15 @@ class Binary:
         return begin, np.where(has_symbol & layer.sized[row], layer.end[row], np.uint64(0))
 
     def sized_functions(self) -> tuple[UInt64, UInt64]:
-        """Begins, ascending, and ends of the functions by symbols with a size; of a stripped Go program by its line
-        table."""
+        """Begins, ascending, and ends of the functions by symbols with a size, and of a Go program by its line table:
+        stripped, it may still have the symbols of its C code."""
         with self.reading():
             layer = self._symbols
             chosen = layer.sized & layer.is_function
             begin, end = layer.vaddr[chosen], layer.end[chosen]
-            if not len(begin) and self._builder.listing is not None:
-                begin, end = self._builder.listing.function_ranges()
+            if self._builder.listing is not None:
+                pairs = zip((begin, end), self._builder.listing.function_ranges(), strict=True)
+                begin, end = (np.concatenate(columns) for columns in pairs)
         order = np.lexsort((end, begin))
         return begin[order], end[order]
 
