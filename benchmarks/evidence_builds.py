@@ -23,7 +23,7 @@ LIBPROFILER = Path("/usr/lib/x86_64-linux-gnu/libprofiler.so.0")
 
 EDITS = ("early", "late", "split")
 """Lines of our own programs that a build of this name has."""
-ADDED = "\n__attribute__((noinline, used)) int added_{name}(int x) {{ return x * 31 % 977 + (x >> 2) * x; }}\n"
+ADDED = "\nstatic __attribute__((noinline, used)) int added_{name}(int x) {{ return x * 31 % 977 + (x >> 2) * x; }}\n"
 """What is added to sources of others."""
 FLAGS = {
     "gcc": ["gcc", "-O2"],
