@@ -66,8 +66,13 @@ def test_evidence_refutes_a_claim() -> None:
     [
         ([Count(Evidence.LEAVES, 188, 7)], Verdict.REFUTED),  # most code is the same
         ([Count(Evidence.LEAVES, 103, 0), Count(Evidence.DOUBTFUL_SITES, 3, 1)], Verdict.SUPPORTED),
-        ([Count(Evidence.LEAVES, 103, 0), Count(Evidence.DOUBTFUL_SITES, 3, 3)], Verdict.UNVERIFIED),
-        ([Count(Evidence.LEAVES, 103, 0), Count(Evidence.DOUBTFUL_SITES, 6, 6)], Verdict.REFUTED),
+        ([Count(Evidence.LEAVES, 103, 0), Count(Evidence.DOUBTFUL_SITES, 3, 3)], Verdict.SUPPORTED),
+        ([Count(Evidence.LEAVES, 103, 0), Count(Evidence.DOUBTFUL_SITES, 6, 6)], Verdict.UNVERIFIED),
+        (
+            [Count(Evidence.LEAVES, 1719, 0), Count(Evidence.DOUBTFUL_SITES, 17, 17)],
+            Verdict.SUPPORTED,
+        ),  # walks find data
+        ([Count(Evidence.LEAVES, 8, 1), Count(Evidence.DOUBTFUL_SITES, 5, 5)], Verdict.REFUTED),
         ([Count(Evidence.LEAVES, 3, 1), Count(Evidence.SITES, 4, 2)], Verdict.REFUTED),  # neither of them does alone
         ([Count(Evidence.LEAVES, 3, 1)], Verdict.UNVERIFIED),
         ([Count(Evidence.SITES, 4, 2)], Verdict.UNVERIFIED),
@@ -78,7 +83,7 @@ def test_evidence_refutes_a_claim() -> None:
     ids=lambda each: "",
 )
 def test_kinds_together(counts: Sequence[Count], verdict: Verdict) -> None:
-    """All kinds count together, and one alone may refute."""
+    """All kinds count together, and one alone may refute, unless its items are doubtful."""
     assert verdict_of(counts) is verdict
 
 
