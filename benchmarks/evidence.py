@@ -3,7 +3,7 @@
 python benchmarks/evidence.py FOLDER [--pairs N] [--programs NAME...] [--write docs/correctness.md]
 
 FOLDER keeps builds and recordings. FOLDER/sources may have source packages, unpacked by `apt-get source bzip2 zlib lz4`,
-and FOLDER/packages versions of libssl3, libpython3.11, libc6 and libbrotli1 from `apt-get download`. Needs
+and FOLDER/packages versions of libssl3, libpython3.11 and libc6 from `apt-get download`. Needs
 perf, gcc and clang-19; libprofiler, go, rustc and openssl are left out where they are missing. Prints a section of
 docs/correctness.md, and each right build that is refused on standard error.
 """
@@ -42,7 +42,7 @@ from symbolize.evidence.score import (  # noqa: E402
     doubt,
     support,
 )
-from symbolize.profile import IdOrigin, LeafKind, Profile, StackSource  # noqa: E402
+from symbolize.profile import IdOrigin, LeafKind, Lines, Profile, StackSource  # noqa: E402
 from symbolize.profile.stack_dumps import StackDumps  # noqa: E402
 
 SIZES = (5, 20, 0)
@@ -125,6 +125,7 @@ class Tally:
     harmful: Counter[str] = field(default_factory=Counter)
     both: Counter[str] = field(default_factory=Counter)
     misnamed: list[float] = field(default_factory=list)
+    believed: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,11 @@ class Outcome:
 
 
 def load(path: Path, recording: str) -> Profile:
-    """A recording without its build ids, its leaves exact."""
+    """A recording without its build ids and names, its leaves exact."""
     profile = symbolize.load(path)
+    locations = profile.locations
+    profile.locations = replace(locations, line_offsets=np.zeros_like(locations.line_offsets), lines=Lines())
+    profile.mappings.has_functions = np.zeros_like(profile.mappings.has_functions)
     profile.mappings.build_id = np.zeros_like(profile.mappings.build_id)
     profile.leaf_kinds = np.full(len(profile.sample_types), LeafKind.EXACT, np.uint8)
     profile.stack_source = SOURCES.get(recording, StackSource.RECORDER)
@@ -288,7 +292,11 @@ def judge(
     pairs = [(r, w) for r in range(len(subject.builds)) for w in range(len(subject.builds)) if r != w]
     chosen = {pairs[i] for i in np.random.default_rng((SEED, number)).permutation(len(pairs))[:limit]}
     for right, paths in enumerate(subject.paths):
-        profiles = {name: load(path, name) for name, path in paths.items()}
+        found = {name: load(path, name) for name, path in paths.items()}
+        profiles = {name: profile for name, profile in found.items() if values_of(profile, subject.file)}
+        if kinds[0].recording not in profiles:
+            print(f"left out: no sample is in {subject.file} of {subject.builds[right].variant}", file=sys.stderr)
+            continue
         truths = {name: subject.truth(profile, right) for name, profile in profiles.items()}
         whole, truth = profiles[kinds[0].recording], truths[kinds[0].recording]
         values = values_of(whole, subject.file)
@@ -326,8 +334,11 @@ def judge_pair(subject: Subject, pair: tuple[int, int], part: Profile, truth: Na
     alone = outcome(subject.symbolizer(pair[1]), part, subject.file)
     tally.harmful["judged"] += 1
     tally.harmful["named"] += alone.is_named
-    tally.harmful["supported"] += alone.is_named and alone.verdict == Verdict.SUPPORTED
-    tally.misnamed.append(misnamed(alone.names, truth, values))
+    is_supported = alone.is_named and alone.verdict == Verdict.SUPPORTED
+    wrong = misnamed(alone.names, truth, values)
+    tally.harmful["supported"] += is_supported
+    tally.misnamed.append(wrong)
+    tally.believed.append(wrong if is_supported else 0.0)
     both = outcome(subject.symbolizer(*pair), part, subject.file)
     tally.both["judged"] += 1
     tally.both["wrong" if misnamed(both.names, truth, values) else "right" if both.is_named else "nothing"] += 1
@@ -390,6 +401,7 @@ def outcomes(tallies: Mapping[tuple[Kind, int], Tally]) -> str:
         "harmful builds named:",
         "of the value misnamed:",
         "harmful builds supported:",
+        "then misnamed:",
         "right builds refused:",
         "right builds supported:",
         "with both, named right:",
@@ -405,6 +417,7 @@ def outcomes(tallies: Mapping[tuple[Kind, int], Tally]) -> str:
                 share(harmful["named"], harmful["judged"]),
                 mean(tally.misnamed),
                 share(harmful["supported"], harmful["judged"]),
+                mean(tally.believed),
                 share(right["refused"], right["judged"]),
                 share(right["supported"], right["judged"]),
                 share(both["right"], both["judged"]),

@@ -131,7 +131,6 @@ LIBRARIES = (
     Library("libcrypto", "libssl3", "libcrypto.so.3", SPEED),
     Library("libpython", "libpython3.11", "libpython3.11.so.1.0", ("{folder}/python", "-I", "-c", PYTHON)),
     Library("libc", "libc6", "libc.so.6", LOADER),
-    Library("libbrotli", "libbrotli1", "libbrotlienc.so.1", ("brotli", "-9", "-f", "-o", os.devnull, "{folder}/text")),
 )
 
 

@@ -14,8 +14,9 @@ from symbolize.symbols import Binary, is_same_build
 
 MAX_NAMED = 3
 """So many files are named in the reason; all of them are in what was tried."""
-MIN_LEAD = 2
-"""A build with so many contradictions fewer than another is preferred: in the right one hardly any item contradicts."""
+MIN_LEAD = 3.0
+"""A build with fewer contradictions than another is preferred if it is so much likelier, in powers of ten: in the right
+one hardly any item contradicts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,12 +139,14 @@ def is_one_build(equals: Judged) -> bool:
 
 
 def leading(fitting: Judged) -> Judged:
-    """Drop builds with MIN_LEAD more contradictions than another one, of which as much is known."""
+    """Drop builds with more contradictions than another one, of which as much is known and that is MIN_LEAD likelier."""
 
     def is_behind(match: BuildMatch) -> bool:
         own = match.judgement
         return any(
-            own.contradicting >= each.judgement.contradicting + MIN_LEAD and each.judgement.agreeing >= own.agreeing
+            own.contradicting > each.judgement.contradicting
+            and each.judgement.agreeing >= own.agreeing
+            and each.judgement.support - own.support >= MIN_LEAD
             for _, each in fitting
         )
 
