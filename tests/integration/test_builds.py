@@ -19,7 +19,6 @@ from symbolize.binaries import BinaryIndex, BinaryMatch
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage, identify
 from symbolize.report.text import render
-from symbolize.resolve.choice import MIN_LEAD
 from symbolize.resolve.opened import MAX_UNUSED, OpenBinaries
 from symbolize.symbols import is_same_build
 from symbolize.symbols.builds import same_code
@@ -110,14 +109,14 @@ class TestRecordings:
         for other in ("clang-pie", "gcc-gc-sections"):
             text = tried[str(BINARIES / other / "ledger")]
             assert text.startswith("refused: another build: ")
-            assert re.search("[1-9]?[0-9] of 3[01] call sites lie in a call", text)
+            assert re.search("[1-9]?[0-9] of (29|3[01]) call sites lie in a call", text)
 
     def test_only_wrong_builds(self) -> None:
         """Where all builds are wrong, nothing is named, and the reason has them (rule R247)."""
         ledger = row(report(LEDGER, BINARIES / "clang-pie", BINARIES / "gcc-split"), "/ledger")
         assert [reason for reason, _, _ in ledger.misses] == [Reason.MISFIT]
         assert "clang-pie/ledger is refused: another build: " in ledger.detail
-        assert "3 of 31 call sites lie in a call" in ledger.detail
+        assert re.search("[1-9]?[0-9] of [23][0-9] call sites lie in a call", ledger.detail)
         assert "gcc-split" in ledger.detail
 
     def test_a_fixed_address_is_no_excuse(self) -> None:
@@ -188,14 +187,16 @@ class TestEvidence:
     """What decides between builds, and what does not."""
 
     @pytest.mark.parametrize("is_first", [True, False])
-    def test_more_call_sites(self, tmp_path: Path, is_first: bool) -> None:
-        """Of builds that nothing refutes the one with clearly fewer contradictions is taken (rule R247)."""
-        roots = laid(tmp_path, right=build(NAMES), near=build(OTHERS, SITES - MIN_LEAD, b"\xcc"))
+    @pytest.mark.parametrize("lost", [1, 2])
+    def test_more_call_sites(self, tmp_path: Path, lost: int, is_first: bool) -> None:
+        """Of builds that nothing refutes the one with fewer contradictions is taken (rule R247): a call that leads to the
+        next frame is hardly there by chance."""
+        roots = laid(tmp_path, right=build(NAMES), near=build(OTHERS, SITES - lost, b"\xcc"))
         tool = row(report(recorded(SITES), *(roots if is_first else roots[::-1])), "tool")
         assert tool.files == [str(tmp_path / "right" / "tool")]
 
     @pytest.mark.parametrize("is_first", [True, False])
-    @pytest.mark.parametrize(("sites", "lost"), [(SITES, MIN_LEAD - 1), (0, 0), (MIN_LEAD - 1, SITES), (4, 0)])
+    @pytest.mark.parametrize(("sites", "lost"), [(SITES, 0), (0, 0), (4, 0)])
     def test_too_little_to_tell(self, tmp_path: Path, sites: int, lost: int, is_first: bool) -> None:
         """Builds that call sites do not tell apart are ambiguous, in any order, with the reason (rule R247)."""
         roots = laid(tmp_path, one=build(NAMES), two=build(OTHERS, SITES - lost, b"\xcc"))
@@ -319,7 +320,7 @@ class TestEvidence:
 
     def test_what_servers_have_of_the_chosen_build(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A build that was chosen stays so when servers have more of its build id, which another build has too."""
-        lesser = build(OTHERS, SITES - MIN_LEAD, b"\xcc", build_id="ab" * 20)
+        lesser = build(OTHERS, SITES - 2, b"\xcc", build_id="ab" * 20)
         right = build(NAMES, build_id="ab" * 20)
         roots = laid(tmp_path, a=lesser, b=right, c=build([], 0, b"\xf4", build_id="cd" * 20))
         (fetched,) = laid(tmp_path, fetched=right)
