@@ -1,4 +1,4 @@
-"""Recordings of AArch64 programs on another machine: what qemu says it runs, block by block, is followed, and sampled."""
+"""Recordings of AArch64 programs on another machine: what qemu runs is followed, block by block, and sampled."""
 
 import subprocess
 from bisect import bisect_right

@@ -9,10 +9,9 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
 
 OWN = Path(__file__).with_name("programs") / "evidence"
 SECONDS = "0.7"
@@ -134,11 +133,15 @@ LIBRARIES = (
 )
 
 
-def run(command: Sequence[str | Path], cwd: Path | None = None, **environment: str) -> None:
+def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
     """Run a command; raises Missing."""
     try:
         done = subprocess.run(
-            [*map(str, command)], capture_output=True, cwd=cwd, env=os.environ | environment, stdin=subprocess.DEVNULL
+            [*map(str, command)],
+            capture_output=True,
+            cwd=cwd,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
         )
     except FileNotFoundError as error:
         raise Missing(f"{command[0]} is not installed") from error
@@ -193,11 +196,8 @@ def build(program: Program, variant: str, folder: Path) -> Build:
     if program.language == "Go":
         digest = hashlib.sha1(f"{program.name} {variant}".encode()).hexdigest()
         flags = ["-gcflags=-N -l"] if variant == "unoptimized" else []
-        run(
-            ["go", "build", *flags, f"-ldflags=-B 0x{digest}", "-o", made, paths[0]],
-            GOFLAGS="-mod=mod",
-            GO111MODULE="off",
-        )
+        command = ["go", "build", *flags, f"-ldflags=-B 0x{digest}", "-o", str(made), str(paths[0])]
+        run(command, {"GO111MODULE": "off"})
     elif program.language == "Rust":
         options = [
             "-C",
@@ -268,12 +268,16 @@ def record(made: Build, folder: Path) -> dict[str, Path]:
     else:
         command = [str(place / subject.file), *subject.arguments]
     perf = ["perf", "record", "-q", "-N", "-e", "cpu-clock"]
-    run([*perf, "-F", FREQUENCY, "-g", "-o", result["pointers"], "--", *command], **environment)
+    run([*perf, "-F", FREQUENCY, "-g", "-o", result["pointers"], "--", *command], environment)
     graph = f"dwarf,{STACK_SIZE}"
-    run([*perf, "-F", STACK_FREQUENCY, "--call-graph", graph, "-o", result["copies"], "--", *command], **environment)
+    run([*perf, "-F", STACK_FREQUENCY, "--call-graph", graph, "-o", result["copies"], "--", *command], environment)
     if "gperftools" in result:
-        profiler = {"CPUPROFILE": str(result["gperftools"]), "CPUPROFILE_FREQUENCY": "1000"}
-        run(command, **profiler, LD_PRELOAD=str(LIBPROFILER))
+        profiler = {
+            "CPUPROFILE": str(result["gperftools"]),
+            "CPUPROFILE_FREQUENCY": "1000",
+            "LD_PRELOAD": str(LIBPROFILER),
+        }
+        run(command, profiler)
     if "go" in result:
         run([*command, str(result["go"])])
     return result

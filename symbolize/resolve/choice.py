@@ -139,7 +139,7 @@ def is_one_build(equals: Judged) -> bool:
 
 
 def leading(fitting: Judged) -> Judged:
-    """Drop builds with more contradictions than another one, of which as much is known and that is MIN_LEAD likelier."""
+    """Drop builds with more contradictions than another one of which as much is known, and MIN_LEAD less likely."""
 
     def is_behind(match: BuildMatch) -> bool:
         own = match.judgement

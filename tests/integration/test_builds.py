@@ -189,8 +189,8 @@ class TestEvidence:
     @pytest.mark.parametrize("is_first", [True, False])
     @pytest.mark.parametrize("lost", [1, 2])
     def test_more_call_sites(self, tmp_path: Path, lost: int, is_first: bool) -> None:
-        """Of builds that nothing refutes the one with fewer contradictions is taken (rule R247): a call that leads to the
-        next frame is hardly there by chance."""
+        """Of builds that nothing refutes the one with fewer contradictions is taken (rule R247). A call that leads to
+        the next frame is hardly there by chance."""
         roots = laid(tmp_path, right=build(NAMES), near=build(OTHERS, SITES - lost, b"\xcc"))
         tool = row(report(recorded(SITES), *(roots if is_first else roots[::-1])), "tool")
         assert tool.files == [str(tmp_path / "right" / "tool")]
