@@ -90,7 +90,7 @@ SOURCES = {
     "copies": StackSource.OWN_UNWINDING,
     "qemu": StackSource.OWN_UNWINDING,
 }
-SECTION = "## Evidence of builds"
+SECTION = "## Which build ran"
 TEXT = """
 `benchmarks/evidence.py` asks how often another file is taken for the build that ran. It makes several builds of a
 program that differ little: by the compiler (gcc 12, clang 19, rustc, go) or its optimization, by a function that is

@@ -172,7 +172,7 @@ def edited(text: str, variant: str) -> str:
     """The source of one of our programs in a build."""
     if variant == "constant":
         return re.sub(r"(\bSTEP\b[^=\n]*= )(\d+)", lambda found: f"{found[1]}{int(found[2]) + 2}", text, count=1)
-    return re.sub(rf"^// {variant}: ", "", text, flags=re.MULTILINE)
+    return re.sub(rf"^( *)// {variant}: ", r"\1", text, flags=re.MULTILINE)
 
 
 def build(program: Program, variant: str, folder: Path) -> Build:

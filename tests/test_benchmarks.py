@@ -119,6 +119,43 @@ def test_only_its_section_is_replaced() -> None:
     assert replace(old, heading, section) == f"# Page\n\n{section}\n## Other\n\nrest\n"
 
 
+def test_sources_of_builds_differ() -> None:
+    """Each change makes another source of each of our programs, and none of them is left a comment."""
+    builds = module("evidence_builds")
+    own = [path for path in builds.OWN.iterdir() if path.suffix in builds.LANGUAGES]
+    assert {builds.LANGUAGES[path.suffix] for path in own} == {"C", "C++", "Go", "Rust"}
+    for path in own:
+        text = path.read_text()
+        made = {builds.edited(text, variant) for variant in (*builds.EDITS, "constant")}
+        assert len(made | {text}) == 5, path
+
+
+def test_bounds_of_shares() -> None:
+    """Wilson's bounds; of none, and of all, three of the total."""
+    bounds = module("evidence").bounds
+    assert bounds(0, 60) == (0.0, 0.05)
+    assert bounds(60, 60) == (0.95, 1.0)
+    assert bounds(5, 50) == pytest.approx((0.0435, 0.2136), abs=1e-3)
+
+
+def test_profiles_are_cut_to_leaves() -> None:
+    """So many leaves of the program, the same ones for one seed, with all their samples, and stacks or none."""
+    evidence = module("evidence")
+    path = Path(__file__).parents[1] / "fixtures" / "profiles" / "gperftools" / "ledger-gcc-pie.prof"
+    whole = evidence.load(path, "gperftools")
+    values = evidence.values_of(whole, "ledger")
+    stacks, leaves = evidence.Kind("", "gperftools"), evidence.Kind("", "gperftools", stacks=False)
+    for size in (5, 20):
+        cut = evidence.cut(whole, "ledger", stacks, size, (1,))
+        found = evidence.values_of(cut, "ledger")
+        assert len(found) == size
+        assert all(values[leaf] == value for leaf, value in found.items())
+        flat = evidence.cut(whole, "ledger", leaves, size, (1,))
+        assert evidence.values_of(flat, "ledger") == found
+        assert len(flat.locations) == size < len(cut.locations)
+    assert evidence.values_of(evidence.cut(whole, "ledger", leaves, 0, (1,)), "ledger") == values
+
+
 def make_fleet(folder: Path) -> tuple[list[Any], dict[str, list[Any]]]:
     """Write profiles of a service in all formats; what they were made of, and the locations of each by binary."""
     fleet = module("fleet")

@@ -12,7 +12,7 @@ REFUTED: Final = 4.0
 """From this score on a file is another build: in the right one a ratio of 10⁴ is reached in one of 10⁴ profiles."""
 SUPPORTED: Final = 4.0
 """From this score on hardly any other code would fit so well."""
-MAX_DOUBT: Final = 1.0
+MAX_DOUBT: Final = 0.5
 """A file is supported only while less than this speaks against it."""
 CLAIM: Final = 3.0
 """What a build id says that was read later, by path: of a thousand files fewer than one is replaced while its program

@@ -76,7 +76,9 @@ def test_evidence_refutes_a_claim() -> None:
         ([Count(Evidence.LEAVES, 3, 1), Count(Evidence.SITES, 4, 2)], Verdict.REFUTED),  # neither of them does alone
         ([Count(Evidence.LEAVES, 3, 1)], Verdict.UNVERIFIED),
         ([Count(Evidence.SITES, 4, 2)], Verdict.UNVERIFIED),
-        ([Count(Evidence.LEAVES, 12, 1)], Verdict.UNVERIFIED),  # would be supported if there were less doubt
+        ([Count(Evidence.LEAVES, 42, 1)], Verdict.UNVERIFIED),  # would be supported if there were less doubt
+        ([Count(Evidence.LEAVES, 43, 1)], Verdict.SUPPORTED),
+        ([Count(Evidence.LEAVES, 5, 1), Count(Evidence.DOUBTFUL_SITES, 36, 5)], Verdict.UNVERIFIED),
         ([Count(Evidence.DOUBTFUL_TARGETS, 27, 27)], Verdict.UNVERIFIED),  # leaf functions without frames
         ([Count(Evidence.LEAVES, 4, 0), Count(Evidence.DOUBTFUL_TARGETS, 2, 0)], Verdict.SUPPORTED),
     ],

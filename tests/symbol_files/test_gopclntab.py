@@ -342,3 +342,13 @@ def test_interpreted(tmp_path: Path) -> None:
         Path(paths[-1]).write_bytes(go_file(PROGRAM, go))
     printed = run(tmp_path, Path(dump_tables.__file__), *paths).splitlines()
     assert printed == ["False", *(f"{dump_tables.digest(dump_tables.table_of(path))} {path}" for path in paths)]
+
+
+def test_functions_beside_symbols_of_c() -> None:
+    """A stripped program that calls C has some symbols: its own functions are those of the line table all the same."""
+    c_code = Symbol("x_cgo_init", TEXT + 0x70, 0x10)
+    for symbols, count in ([], 3), ([c_code], 4):
+        begin, end = Binary([image_of(go_file(PROGRAM, symbols=symbols))]).sized_functions()
+        assert len(begin) == count
+        assert [int(each) - TEXT for each in begin[:3]] == [0, 0x20, 0x60]
+        assert all(begin < end)
