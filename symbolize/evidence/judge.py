@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import log10
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -76,6 +77,11 @@ class Judgement(NamedTuple):
     def doubt(self) -> float:
         """How much the evidence speaks against the file, in powers of ten."""
         return doubt(self.counts)
+
+    @property
+    def strangeness(self) -> float:
+        """How unlikely its contradictions are in the right build, in powers of ten."""
+        return -sum(each.contradicting * log10(each.kind.value.in_right) for each in self.counts)
 
     @property
     def support(self) -> float:

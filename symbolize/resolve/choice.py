@@ -14,9 +14,9 @@ from symbolize.symbols import Binary, is_same_build
 
 MAX_NAMED = 3
 """So many files are named in the reason; all of them are in what was tried."""
-MIN_LEAD = 3.0
-"""A build with fewer contradictions than another is preferred if it is so much likelier, in powers of ten: in the right
-one hardly any item contradicts."""
+MIN_LEAD = 2.0
+"""A build is preferred to another whose contradictions are so much less likely in the right one, in powers of ten: one
+sampled instruction makes that difference, or two call sites that a walk found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,13 +124,20 @@ def select_build(
     if not is_one_build(equals) and not same_names(equals):
         nearest = closeness(candidate, filename)
         if not is_one_build([each for each in equals if closeness(each[0], filename) == nearest]):
-            detail = " and ".join(each.described for each, _ in equals[:MAX_NAMED])
-            why = f"each: {evidence}" if evidence else "nothing tells them apart"
-            return Selection(tried=tried, reason=Reason.AMBIGUOUS, detail=f"{detail}; {why}")
+            return Selection(tried=tried, reason=Reason.AMBIGUOUS, detail=ambiguity(equals[:MAX_NAMED]))
         verdict, is_by_path = Verdict.UNVERIFIED, True
         evidence = f"{len(equals)} builds fit, this one by its path"
     rejected = [each for each, _ in judged if each is not candidate]
     return Selection(candidate, match, verdict, evidence, is_by_path, tried, rejected=rejected)
+
+
+def ambiguity(equals: Judged) -> str:
+    """Why none of several builds is chosen: the evidence of each, once if it is the same."""
+    evidence = {match.evidence for _, match in equals}
+    if len(evidence) > 1:
+        return " and ".join(f"{each.described}: {match.evidence}" for each, match in equals) + "; that decides nothing"
+    why = f"each: {evidence.pop()}" if all(evidence) else "nothing tells them apart"
+    return " and ".join(each.described for each, _ in equals) + f"; {why}"
 
 
 def is_one_build(equals: Judged) -> bool:
@@ -139,14 +146,12 @@ def is_one_build(equals: Judged) -> bool:
 
 
 def leading(fitting: Judged) -> Judged:
-    """Drop builds with more contradictions than another one of which as much is known, and MIN_LEAD less likely."""
+    """Drop builds whose contradictions are MIN_LEAD less likely than those of another of which as much is known."""
 
     def is_behind(match: BuildMatch) -> bool:
         own = match.judgement
         return any(
-            own.contradicting > each.judgement.contradicting
-            and each.judgement.agreeing >= own.agreeing
-            and each.judgement.support - own.support >= MIN_LEAD
+            own.strangeness >= each.judgement.strangeness + MIN_LEAD and each.judgement.agreeing >= own.agreeing
             for _, each in fitting
         )
 
