@@ -107,9 +107,9 @@ one program are not independent, so that true intervals are wider. *Misnamed* is
 harmful pairs, and *then misnamed* that by builds that are supported, which is what `--accept supported` leaves.
 Stacks alone are what is left of a profile whose leaves may be no sampled instructions.
 
-The judge that looked at call sites alone named 239 of the 260 harmful builds that are first in the table, which
-misnamed 54.78 % of the value; with both in the folders it named 21 rightly and 239 not at all. By stacks along frame
-pointers it refused 7 of 113 right builds.
+Before, when call sites alone were looked at, 239 of 260 harmful builds were named for recordings without stacks,
+which misnamed 54.78 % of the value; with both in the folders 21 pairs were named rightly, and 239 not at all. For
+stacks along frame pointers 7 of 113 right builds were refused.
 
 On AArch64 the programs ran under qemu, which tells each block that it runs: leaves are instructions of these blocks,
 and callers come from the calls and returns before, so that the stacks have no mistakes. Recordings of perf on such a
