@@ -21,7 +21,7 @@ sys.path.append(str(ROOT))
 
 import peers as p  # noqa: E402
 from answers import Answer, base, ours, plain, theirs  # noqa: E402
-from page import fill, replace_section, table  # noqa: E402
+from page import fill, table  # noqa: E402
 from peers import Peers  # noqa: E402
 from profiles import text_vaddrs  # noqa: E402
 from rules import CLASSES, Judge  # noqa: E402
@@ -143,7 +143,7 @@ def main() -> int:
         print(f"{name}: {why}", file=sys.stderr)
     section = render(results, peers.versions())
     if options.write:
-        options.write.write_text(replace_section(options.write.read_text(), SECTION, section))
+        options.write.write_text(replace_section(options.write.read_text(), section))
     else:
         print(section)
     return int(any(result.classes["unexplained"] for result in results.values()))
@@ -195,6 +195,13 @@ def render(results: Mapping[str, Comparison], versions: Mapping[str, str]) -> st
             "",
         ]
     )
+
+
+def replace_section(text: str, section: str) -> str:
+    """A page with its section of this name replaced, or with the section at its end."""
+    before, found, after = text.partition(SECTION)
+    rest = after.partition("\n## ")
+    return before.rstrip("\n") + "\n\n" + section + (rest[1] + rest[2] if found else "")
 
 
 if __name__ == "__main__":

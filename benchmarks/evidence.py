@@ -1,11 +1,11 @@
 """How often the judge of builds is wrong: programs in builds that differ little, each judged against recordings of all.
 
-python benchmarks/evidence.py FOLDER [--pairs N] [--programs NAME...] [--write docs/correctness.md]
+python benchmarks/evidence.py FOLDER [--pairs N] [--programs NAME...] [--write docs/correctness-builds.md]
 
 FOLDER keeps builds and recordings. FOLDER/sources may have source packages, unpacked (`apt-get source bzip2 zlib lz4`),
-and FOLDER/packages versions of libssl3, libpython3.11 and libc6 (`apt-get download`). Needs
-perf, gcc and clang-19; libprofiler, go, rustc and openssl are left out where they are missing. Prints a section of
-docs/correctness.md, and each right build that is refused on standard error.
+and FOLDER/packages versions of libssl3, libpython3.11 and libc6 (`apt-get download`). Needs perf, gcc, clang-19 and
+qemu-user-static; a program whose compiler is missing is left out. Prints a page of the documentation, and each right
+build that is refused on standard error.
 """
 
 import argparse
@@ -27,7 +27,7 @@ sys.path.append(str(ROOT))
 import evidence_aarch64 as a  # noqa: E402
 import evidence_builds as b  # noqa: E402
 from answers import plain  # noqa: E402
-from page import fill, replace_section, table  # noqa: E402
+from page import fill, table  # noqa: E402
 
 import symbolize  # noqa: E402
 from symbolize.core.arrays import Bool, offsets_of  # noqa: E402
@@ -90,7 +90,7 @@ SOURCES = {
     "copies": StackSource.OWN_UNWINDING,
     "qemu": StackSource.OWN_UNWINDING,
 }
-SECTION = "## Which build ran"
+TITLE = "# Which build ran"
 TEXT = """
 `benchmarks/evidence.py` asks how often another file is taken for the build that ran. It makes several builds of a
 program that differ little: by the compiler (gcc 12, clang 19, rustc, go) or its optimization, by a function that is
@@ -505,21 +505,21 @@ def render(
     programs: Counter[str],
     costs: Sequence[float],
 ) -> str:
-    """The section of the page on correctness; `costs` are seconds."""
+    """The page; `costs` are seconds."""
     figures: dict[str, float] = {"programs": sum(programs.values()), **counts}
     figures |= {"judging": 1e3 * median(costs), "longest": 1e3 * max(costs)}
     languages = ", ".join(f"{count} in {language}" for language, count in programs.items() if "library" not in language)
     texts = TEXT.strip().format(**figures, languages=languages, harm=100 * HARMFUL).split("\n\n")
-    parts = [SECTION, *(f"\n{fill(text)}" for text in texts)]
+    parts = [TITLE, *(f"\n{fill(text)}" for text in texts)]
     for machine, found in tallies.items():
-        parts += [f"\n### {machine}\n", outcomes(found)]
+        parts += [f"\n## {machine}\n", outcomes(found)]
     weights = WEIGHTS.format(refuted=REFUTED, supported=SUPPORTED, doubt=MAX_DOUBT, claim=CLAIM)
-    parts += ["\n### Weights\n", fill(weights.strip()), "", thresholds(), ""]
+    parts += ["\n## Weights\n", fill(weights.strip()), "", thresholds(), ""]
     return "\n".join(parts)
 
 
 def main() -> int:
-    """Judge, and print or write the section; 1 if a right build was refused."""
+    """Judge, and print or write the page; 1 if a right build was refused."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--pairs", type=int, default=PAIRS, help="pairs of a program, at most")
@@ -538,11 +538,11 @@ def main() -> int:
         if machine == X86_64:
             languages[subject.builds[0].subject.language] += 1
         print(f"{machine} {subject.name}: {dict(found)}, {time.perf_counter() - begin:.0f} s", file=sys.stderr)
-    section = render(counts, tallies, languages, costs)
+    page = render(counts, tallies, languages, costs)
     if arguments.write:
-        arguments.write.write_text(replace_section(arguments.write.read_text(), SECTION, section))
+        arguments.write.write_text(page)
     else:
-        print(section)
+        print(page)
     return int(any(tally.right["refused"] for each in tallies.values() for tally in each.values()))
 
 

@@ -85,13 +85,6 @@ def table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def replace_section(text: str, heading: str, section: str) -> str:
-    """A page with its section of this heading replaced, or with the section at its end."""
-    before, found, after = text.partition(heading)
-    rest = after.partition("\n## ")
-    return before.rstrip("\n") + "\n\n" + section + (rest[1] + rest[2] if found else "")
-
-
 def seconds(value: float) -> str:
     """Seconds with three figures at most."""
     return NOT_MEASURED if value != value else f"{value:.2f} s" if value < 100 else f"{value:.0f} s"

@@ -112,11 +112,11 @@ def test_the_vote() -> None:
 
 def test_only_its_section_is_replaced() -> None:
     """The section of a page is replaced, or comes at the end; the others stay."""
-    replace, heading = module("page").replace_section, "## Against four engines"
-    section = f"{heading}\n\nnew\n"
-    assert replace("# Page\n\ntext\n", heading, section) == f"# Page\n\ntext\n\n{section}"
-    old = f"# Page\n\n{heading}\n\nold\n\n## Other\n\nrest\n"
-    assert replace(old, heading, section) == f"# Page\n\n{section}\n## Other\n\nrest\n"
+    replace = module("agreement").replace_section
+    section = "## Against four engines\n\nnew\n"
+    assert replace("# Page\n\ntext\n", section) == f"# Page\n\ntext\n\n{section}"
+    old = "# Page\n\n## Against four engines\n\nold\n\n## Other\n\nrest\n"
+    assert replace(old, section) == f"# Page\n\n{section}\n## Other\n\nrest\n"
 
 
 def test_sources_of_builds_differ() -> None:

@@ -33,7 +33,7 @@ class Kind(NamedTuple):
 
 
 class Evidence(Enum):
-    """The kinds of evidence, with rates measured on recordings (docs/correctness.md, evidence of builds)."""
+    """The kinds of evidence, with rates measured on recordings (docs/correctness-builds.md)."""
 
     LEAVES = Kind("{agreeing} of {judged} sampled addresses begin an instruction", 0.001, (0.05, 0.6), 0.30)
     """Sampled instructions of x86, whose length varies."""
