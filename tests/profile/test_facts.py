@@ -184,7 +184,11 @@ def test_merged_by_pprof(tmp_path: Path) -> None:
     other.leaf_kinds, other.stack_source = np.zeros(0, np.uint8), StackSource.UNKNOWN
     assert facts(pprof(tmp_path, [encode(recorded()), encode(other)])) == (["aa11"], *NOTHING[1:])
     set_leaves(other, LeafKind.EXACT, StackSource.FRAME_POINTERS)
-    assert facts(pprof(tmp_path, [encode(recorded()), encode(other)])) == (["aa11"], KNOWN[1], StackSource.FRAME_POINTERS)
+    assert facts(pprof(tmp_path, [encode(recorded()), encode(other)])) == (
+        ["aa11"],
+        KNOWN[1],
+        StackSource.FRAME_POINTERS,
+    )
 
 
 def test_merged_here() -> None:
