@@ -41,7 +41,7 @@ class Evidence(Enum):
     """Sampled instructions of other machines: nearly every address in code may begin one, which speaks for no file."""
     SITES = Kind("{agreeing} of {judged} call sites lie in a call", 0.01, (0.1, 0.8), 0.06)
     """Call sites on stacks that were unwound by call frame information."""
-    DOUBTFUL_SITES = Kind("{agreeing} of {judged} call sites lie in a call", 0.10, (0.4, 0.9), 0.06)
+    DOUBTFUL_SITES = Kind("{agreeing} of {judged} call sites lie in a call", 0.03, (0.15, 0.8), 0.06)
     """Call sites on other stacks: walks along frame pointers invent some."""
     TARGETS = Kind("{agreeing} of {judged} calls lead to the next frame", 0.01, (0.1, 0.9), 0.02)
     """Targets of direct calls on stacks that were unwound by call frame information."""

@@ -244,12 +244,15 @@ class Binary:
     def sized_functions(self) -> tuple[UInt64, UInt64]:
         """Begins, ascending, and ends of the functions by symbols with a size, and of a Go program by its line table:
         stripped, it may still have the symbols of its C code."""
+        from symbolize.symbols.build import go_listing
+
         with self.reading():
             layer = self._symbols
             chosen = layer.sized & layer.is_function
             begin, end = layer.vaddr[chosen], layer.end[chosen]
-            if self._builder.listing is not None:
-                pairs = zip((begin, end), self._builder.listing.function_ranges(), strict=True)
+            listing = go_listing(self.images) if self.rank > 0 else None
+            if listing is not None:
+                pairs = zip((begin, end), listing.function_ranges(), strict=True)
                 begin, end = (np.concatenate(columns) for columns in pairs)
         order = np.lexsort((end, begin))
         return begin[order], end[order]

@@ -15,7 +15,7 @@ MINIMA = {
     Evidence.PLACES: [0, 5, 39, 118, 197, 275, 354, 433],
     Evidence.SITES: [0, 0, 5, 8, 21, 47, 72, 97],
     Evidence.TARGETS: [0, 0, 4, 7, 21, 47, 72, 97],
-    Evidence.DOUBTFUL_SITES: [0, 0, 0, 0, 5, 7, 9, 11],
+    Evidence.DOUBTFUL_SITES: [0, 0, 0, 6, 9, 12, 17, 30],
     Evidence.DOUBTFUL_TARGETS: [0] * 8,
     Evidence.LISTED: [0] * 9 + [10, 11, 12, 14, 15, 16],
 }

@@ -36,8 +36,8 @@ SUPPORTED_FROM = {"leaves": 8, "sites": 5, "calls": 3}
 """How many of a kind of evidence support each right build."""
 REFUSED = {
     ("leaves", 2): 0.55, ("leaves", 3): 0.8, ("leaves", 5): 0.95, ("leaves", 8): 0.99, ("leaves", 12): 0.995,
-    ("sites", 5): 0.75, ("sites", 7): 0.95, ("sites", 10): 0.98,
-    ("calls", 5): 0.8, ("calls", 7): 0.95, ("calls", 10): 0.98,
+    ("sites", 5): 0.6, ("sites", 7): 0.7, ("sites", 10): 0.8,
+    ("calls", 5): 0.65, ("calls", 7): 0.7, ("calls", 10): 0.75,
 }  # fmt: skip
 """The share of other builds that so many of a kind of evidence refute at least; those that fit into no mapping too."""
 FIRST = ("leaves", 8), ("sites", 7)
