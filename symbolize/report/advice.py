@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from symbolize.core.mapped_names import is_no_file
 from symbolize.core.reasons import Reason
 from symbolize.core.terminal import Style, wrapped
 from symbolize.core.verdict import Verdict
@@ -60,7 +61,8 @@ class Advice:
                     self.add_miss(reason, row.missed_flat[reason] / leaves, value / frames)
             if is_bare(row):
                 self._add(*NAMES_ONLY, row.without_lines_flat / leaves, row.without_lines_value / frames)
-            if row.files and row.symbolized_locations and row.verdict is Verdict.UNVERIFIED:
+            is_doubtful = row.symbolized_locations and row.verdict is Verdict.UNVERIFIED
+            if row.files and is_doubtful and not is_no_file(row.name):  # lists of symbols have no build ids
                 self._add(*UNVERIFIED, row.symbolized_flat / leaves, row.symbolized_value / frames)
 
     def add_miss(self, reason: Reason, leaves: float, frames: float) -> None:
