@@ -9,6 +9,7 @@ from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import without_tag
 from symbolize.evidence.judge import Judge
+from symbolize.evidence.score import REFUTED
 from symbolize.resolve.addresses import MappedAddresses, map_addresses, map_module_addresses, page_floor, true_offset
 from symbolize.resolve.judging import judge_mapping
 from symbolize.resolve.mapping_record import MappingRecord
@@ -47,11 +48,12 @@ def lost_offset(judge: Judge, record: MappingRecord, binary: Binary, mapped: Map
     if true_offset(segments, *bounds, verified=False) is not None:
         return ""
     judgement = judge_mapping(judge, record, binary, mapped)
-    for segment in segments if judgement.verdict is Verdict.REFUTED else ():
+    for segment in segments:
         if segment.executable:
             offset = page_floor(segment.file_offset)
             there, _ = map_in_images(record._replace(file_offset=offset), binary, verified=True)
-            if there is not None and judge_mapping(judge, record, binary, there).verdict is Verdict.SUPPORTED:
+            other = judge_mapping(judge, record, binary, there) if there is not None else judgement
+            if other.verdict is Verdict.SUPPORTED and other.support >= judgement.support + REFUTED:
                 return f"mapped from another offset: {judgement.text} from 0 on"
     return ""
 
