@@ -7,6 +7,7 @@ import numpy as np
 
 from symbolize.analysis.filters import Filters, selected
 from symbolize.analysis.frames import MAX_PATH, FrameNames, shown_frames
+from symbolize.analysis.units import quantity
 from symbolize.core.arrays import AT_ONCE, Float64, Int32, Int64, UInt8
 from symbolize.core.budget import Budget, Limit
 from symbolize.profile import NONE, Profile
@@ -70,6 +71,16 @@ class Stacks:
         columns = slice(self.default, None, len(self.types))
         types = [self.types[self.default]]
         return replace(self, values=self.values[:, columns], totals=self.totals[columns], types=types, default=0)
+
+    def has_negative(self) -> bool:
+        """Whether values are below 0, as in differences of heap profiles."""
+        return bool((self.values < 0).any())
+
+    def net(self, column: int) -> str:
+        """The sum of a column with the signs of its values, in brackets; empty if none is negative."""
+        values = self.values[:, column]
+        unit = self.types[column % len(self.types)][1]
+        return f" (net {quantity(float(values.sum()), unit)})" if (values < 0).any() else ""
 
     def budget(self, limit: Limit) -> Budget:
         """How much may be made of the stacks, by their places, frames and values (R276, size of tables)."""

@@ -22,14 +22,16 @@ CONTEXT: Final = 3
 
 
 def total_line(stacks: Stacks) -> str:
-    """What all percentages are of, and how much of it the filters left; of a difference, both totals."""
+    """What all percentages are of, and how much of it the filters left; of a difference, both totals.
+
+    Negative values count with their size; what they sum up to with their signs is beside that.
+    """
     kind, unit = stacks.types[stacks.default]
-    every = slice(stacks.default, None, len(stacks.types))
-    left = np.abs(stacks.values).sum(axis=0)
-    totals = [
-        quantity(total, unit) if shown == total else f"{quantity(shown, unit)} of {quantity(total, unit)}"
-        for total, shown in zip(stacks.totals[every].tolist(), left[every].tolist(), strict=True)
-    ]
+    left, totals = np.abs(stacks.values).sum(axis=0).tolist(), []
+    for column in range(stacks.default, len(left), len(stacks.types)):
+        shown, total = left[column], float(stacks.totals[column])
+        both = quantity(total, unit) if shown == total else f"{quantity(shown, unit)} of {quantity(total, unit)}"
+        totals.append(both + stacks.net(column))
     return printable(f"{kind}: {', base '.join(totals)}")
 
 
@@ -93,9 +95,9 @@ def tree_lines(stacks: Stacks, least: float, callers: bool = False, width: int |
     """
     yield total_line(stacks)
     unit, tree = stacks.types[stacks.default][1], call_tree(stacks, inverted=callers)
-    totals, own = (each[:, stacks.default] for each in (tree.totals(), tree.values))
+    totals, widths, own = (each[:, stacks.default] for each in (tree.totals(), tree.widths(), tree.values))
     total = float(stacks.totals[stacks.default])
-    children = tree.children(np.abs(totals), least * total)
+    children = tree.children(widths, least * total)
     shown = tree.frame[[node for nodes in children.values() for node in nodes]]
     stacks.budget(LETTERS).spend(int(tree.frames.names.lengths()[shown].sum()))
     columns, names = [["total"], ["total%"], *([] if callers else [["self"]])], ["function"]

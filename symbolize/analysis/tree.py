@@ -16,7 +16,7 @@ class CallTree:
     """A tree of frames: node 0 is the root, which is no frame; parents come before their children.
 
     By node: `parent` and `frame`, a row of `frames` (NONE for the root); `flags`, the `FrameFlag`s that its calls have
-    together; `values`, those of the stacks that end there: float64[n, k].
+    together; `values`, those of the stacks that end there, and `sizes`, the same without their signs: float64[n, k].
     """
 
     frames: FrameNames
@@ -24,13 +24,21 @@ class CallTree:
     frame: Int32
     flags: UInt8
     values: Float64
+    sizes: Float64
 
     def __len__(self) -> int:
         return len(self.parent)
 
     def totals(self) -> Float64:
         """The values of each node and all below it: float64[n, k]."""
-        totals = self.values.copy()
+        return self._summed(self.values)
+
+    def widths(self) -> Float64:
+        """How wide each node is drawn, float64[n, k]: negative values below it do not cancel others."""
+        return self._summed(self.sizes)
+
+    def _summed(self, values: Float64) -> Float64:
+        totals = values.copy()
         add_to_parents(self.parent.data, totals.data)
         return totals
 
@@ -62,6 +70,12 @@ def call_tree(stacks: Stacks, keys: Int32 | None = None, inverted: bool = False)
     stacks.check_size(len(nodes))
     parent, frame = nodes[:, 0].astype(np.int32), nodes[:, 1].astype(np.int32)
     parent[0] = frame[0] = NONE
-    own = [np.bincount(leaves, column, minlength=len(nodes)) for column in stacks.values.T]
-    values = np.ascontiguousarray(np.array(own, np.float64).reshape(len(own), len(nodes)).T)
-    return CallTree(stacks.names, parent, frame, nodes[:, 2].astype(np.uint8), values)
+    values = by_node(leaves, stacks.values, len(nodes))
+    sizes = by_node(leaves, np.abs(stacks.values), len(nodes)) if stacks.has_negative() else values
+    return CallTree(stacks.names, parent, frame, nodes[:, 2].astype(np.uint8), values, sizes)
+
+
+def by_node(leaves: Int64, values: Float64, count: int) -> Float64:
+    """The values of stacks summed by the nodes at which they end: float64[count, k]."""
+    own = [np.bincount(leaves, column, minlength=count) for column in values.T]
+    return np.ascontiguousarray(np.array(own, np.float64).reshape(len(own), count).T)

@@ -37,8 +37,8 @@ def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[
     """The picture of the default sample type, the root at the bottom and the heaviest callee on the left."""
     kind, unit = stacks.types[stacks.default]
     tree = call_tree(stacks)
-    totals = np.abs(tree.totals()[:, stacks.default])
-    boxes = layout(tree, totals)
+    totals, widths = (each[:, stacks.default] for each in (tree.totals(), tree.widths()))
+    boxes = layout(tree, widths)
     lengths = np.minimum(stacks.names.names.lengths(), MAX_TITLE)
     stacks.budget(LETTERS).spend(int(lengths[tree.frame[[node for node, _, _ in boxes if node]]].sum()))
     rows = 1 + max((depth for _, _, depth in boxes), default=0)
@@ -47,9 +47,10 @@ def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">\n'
         f'<style>{STYLE}</style>\n<rect width="{WIDTH}" height="{height}" fill="#fff"/>\n'
         f'<text class="title" x="{MARGIN}" y="{MARGIN + FONT}">{text(title)}: {text(kind)}, '
-        f"{text(quantity(totals[0], unit))}</text>\n" + "".join(f"<desc>{text(each)}</desc>\n" for each in caveats)
+        f"{text(quantity(widths[0], unit) + stacks.net(stacks.default))}</text>\n"
+        + "".join(f"<desc>{text(each)}</desc>\n" for each in caveats)
     ).encode()
-    scale = (WIDTH - 2 * MARGIN) / totals[0] if totals[0] else 0.0
+    scale = (WIDTH - 2 * MARGIN) / widths[0] if widths[0] else 0.0
     is_unnamed = ((tree.flags & np.uint8(FrameFlag.UNSYMBOLIZED)) != 0).tolist()
     labels: dict[tuple[int, int], str] = {}
     known = {NONE: ("all", "all", UNNAMED)}
@@ -57,8 +58,8 @@ def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[
         if (frame := int(tree.frame[node])) not in known:
             known[frame] = name_of(tree, frame)
         name, title, colour = known[frame]
-        x, y, width = MARGIN + begin * scale, height - MARGIN - (depth + 1) * ROW, totals[node] * scale
-        share = text(f"({quantity(totals[node], unit)}, {percent(totals[node], totals[0])})")
+        x, y, width = MARGIN + begin * scale, height - MARGIN - (depth + 1) * ROW, widths[node] * scale
+        share = text(f"({quantity(totals[node], unit)}, {percent(totals[node], widths[0])})")
         fill = UNNAMED if is_unnamed[node] else colour
         yield (
             f'<g><title>{title} {share}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW}" '
@@ -72,9 +73,9 @@ def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[
     yield b"</svg>\n"
 
 
-def layout(tree: CallTree, totals: Float64) -> list[tuple[int, float, int]]:
-    """The nodes that are wide enough to be seen, with the value at which each begins and its depth; the root first."""
-    children = tree.children(totals, LEAST / (WIDTH - 2 * MARGIN) * float(totals[0]))
+def layout(tree: CallTree, widths: Float64) -> list[tuple[int, float, int]]:
+    """The nodes that are wide enough to be seen, with where each begins and its depth; the root first."""
+    children = tree.children(widths, LEAST / (WIDTH - 2 * MARGIN) * float(widths[0]))
     found: list[tuple[int, float, int]] = []
     pending = [(0, 0.0, 0)]
     while pending:
@@ -82,7 +83,7 @@ def layout(tree: CallTree, totals: Float64) -> list[tuple[int, float, int]]:
         found.append((node, begin, depth))
         for child in children.get(node, ()):
             pending.append((child, begin, depth + 1))
-            begin += float(totals[child])
+            begin += float(widths[child])
     return found
 
 

@@ -73,6 +73,7 @@ def tree_of(
         np.array(frame, np.int32),
         np.where(np.array(frame) < 0, 0, of_name[np.array(frame) + 1]).astype(np.uint8),
         values[0],
+        np.abs(values).sum(axis=0),
     )
     return Picture(
         title,
@@ -120,5 +121,5 @@ def large_picture(stacks: int = 100_000, depth: int = 30, functions: int = 6000)
         [modules[row % len(modules)] for row in range(functions)],
     )
     flags = np.where(np.array(frame) % 3, FrameFlag.CALLED, FrameFlag.INLINED).astype(np.uint8)
-    tree = CallTree(names, np.array(parent, np.int32), np.array(frame, np.int32), flags, values)
+    tree = CallTree(names, np.array(parent, np.int32), np.array(frame, np.int32), flags, values, values)
     return Picture("large", [("samples", "count"), ("cpu", "nanoseconds")], 1, tree)

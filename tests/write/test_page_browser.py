@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -461,6 +462,19 @@ def test_negative_values(tab: Page, tmp_path: Path) -> None:
     click_row(tab, 2, 0.3)
     assert selected(tab) == "freed"
     assert tab.text("#details dd").startswith("-300 B")
+
+
+def test_values_that_cancel(tab: Page, tmp_path: Path) -> None:
+    """Branches and stacks whose sum is 0 are drawn; the summary has the sum and what percentages are of."""
+    picture = tree_of({"main": {"kept": 400, "freed": -300, "swap": 0}}, unit="bytes")
+    sizes = picture.tree.sizes.copy()
+    sizes[-1] = 100  # two stacks that end in `swap`
+    show(tab, tmp_path, replace(picture, tree=replace(picture.tree, sizes=sizes), totals=np.array([800.0])))
+    assert tab.text("#summary").startswith("100 B net of 800 B cpu")
+    for place, name in ((0.2, "kept"), (0.7, "freed"), (0.95, "swap")):
+        click_row(tab, 2, place)
+        assert selected(tab) == name
+        tab.key("Escape")
 
 
 def test_many_small_frames(tab: Page, tmp_path: Path) -> None:

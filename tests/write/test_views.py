@@ -169,6 +169,40 @@ def test_text(shown: Profile) -> None:
     ]
 
 
+DELTA = {"kept": 1000, "freed": -400, "gone": -600, "moved": 300, "moved back": -300}
+
+
+def delta() -> Profile:
+    """A difference of heaps: what `main` calls sums up to 0, and so does `swap`, which two samples have."""
+    names = [*DELTA, "swap", "swap"]
+    places = {name: Place(0x1000 + row, 1, (Line(name),)) for row, name in enumerate(["main", *names])}
+    values = [*DELTA.values(), 50, -50]
+    stacks = [([places[name], places["main"]], [value]) for name, value in zip(names, values, strict=True)]
+    data = profile(MAPPINGS, stacks, types=[("inuse_space", "bytes")])
+    return loader.load(memoryview(data), "test")
+
+
+def test_tree_of_values_that_cancel() -> None:
+    """Branches are ordered and left out by their size; figures keep their signs, and their sum is beside the total."""
+    lines = [*tree_lines(stacks_of(delta()), 0.03)]
+    assert lines[0] == "inuse_space: 2.64kB (net 0B)"
+    names = ["main", "kept", "gone", "freed", "moved", "back", "swap"]
+    assert [line.split()[-1] for line in lines[2:]] == names
+    assert [line.split()[0] for line in lines[2:]] == ["0B", "1000B", "-600B", "-400B", "300B", "-300B", "0B"]
+
+
+def test_pictures_of_values_that_cancel() -> None:
+    """A width is the sum of absolute values below a frame, in the picture and in the page."""
+    root = ElementTree.fromstring(written(delta(), "svg", title="delta"))
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = {group.findtext(f"{space}title"): group.find(f"{space}rect") for group in root.iter(f"{space}g")}
+    widths = {name: float(box.get("width") or 0) for name, box in boxes.items() if box is not None}
+    assert root.findtext(f"{space}text") == "delta: inuse_space, 2.64kB (net 0B)"
+    assert widths["main (0B, 0.00%)"] == widths["all (0B, 0.00%)"]
+    assert widths["gone (-600B, -22.22%)"] == pytest.approx(widths["main (0B, 0.00%)"] * 600 / 2700, abs=0.1)
+    assert widths["swap (0B, 0.00%)"] == pytest.approx(widths["main (0B, 0.00%)"] * 100 / 2700, abs=0.1)
+
+
 def test_tables(shown: Profile) -> None:
     """CSV and Parquet have the same rows: function, module, file, and the values of all sample types."""
     rows = [*csv.DictReader(io.StringIO(written(shown, "csv").decode(), newline=""))]

@@ -103,8 +103,9 @@ class App {
     const type = data.types[this.state.values.type][0];
     const width = weights.width[0];
     const named = width ? `${formatShare(weights.named, width)} of samples in named code` : "no samples";
+    const sum = weights.hasNegative ? " net" : "";
     const ofWhole = (value, whole) =>
-      formatValue(value, unit) + (value === whole || weights.hasNegative ? "" : ` of ${formatValue(whole, unit)}`);
+      formatValue(value, unit) + (value === whole ? "" : `${sum} of ${formatValue(whole, unit)}`);
     const amounts = weights.isDifference
       ? [
           `${type}: ${ofWhole(net.value, totals.value)}`,

@@ -113,8 +113,8 @@ def _add_nodes(picture: "Picture", columns: Columns) -> tuple[int, bool]:
     values = {"own": tree.values[order]}
     if picture.base_values is not None:
         values["base"] = picture.base_values[order]
-    has_value = np.logical_or.reduce([(each != 0).any(axis=1) for each in values.values()])
-    holders = np.flatnonzero(has_value)
+    sizes = tree.sizes[order]
+    holders = np.flatnonzero(sizes.any(axis=1))
     columns.add_counts("value.step", np.diff(holders, prepend=0))
     rounded = False
     for name, matrix in values.items():
@@ -122,6 +122,9 @@ def _add_nodes(picture: "Picture", columns: Columns) -> tuple[int, bool]:
             column = matrix[holders, kind]
             rounded |= float(np.abs(column).sum()) > EXACT
             columns.add_values(f"value.{name}.{kind}", column)
+    differs = (sizes != sum(values.values())).any(axis=0)  # where values are negative
+    for kind in np.flatnonzero(differs).tolist():
+        columns.add_values(f"value.size.{kind}", sizes[holders, kind])
     return int(depth.max(initial=0)), rounded
 
 

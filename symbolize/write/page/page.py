@@ -45,7 +45,7 @@ SCRIPTS: Final = (
 @dataclass(frozen=True)
 class Picture:
     """What a page shows. Where `base_values` (own values of a base profile by node of `tree`: float64[n, k]) is given,
-    the page shows the difference: by how much the values of `tree` are more than these.
+    the page shows the difference: by how much the values of `tree` are more than these; its `sizes` are those of both.
 
     Percentages are of `totals` and `base_totals` (float64[k]), or of the absolute totals of the tree.
     """
@@ -96,7 +96,7 @@ def picture_of(stacks: "Stacks", view: "View") -> Picture:
     count = len(stacks.types)
     return replace(
         picture,
-        tree=replace(tree, values=tree.values[:, :count]),
+        tree=replace(tree, values=tree.values[:, :count], sizes=tree.sizes[:, :count] + tree.sizes[:, count:]),
         base_values=tree.values[:, count:],
         base_title=view.base_title,
         totals=totals[:count],

@@ -40,7 +40,8 @@ class CallTree {
 
 /** The values of one sample type, by node: own and total ones, those of the base (if there is one), and the widths.
  *
- * A width is the sum of the absolute own values below a node, of base and new. So it is the total where no value is
+ * A width is the sum of the absolute values of the stacks below a node, of base and new: the page has a column of them
+ * where some are negative, since stacks of one node may cancel. So it is the total where no value is
  * negative and nothing is compared, and children are never wider than their parent in any profile. */
 class Weights {
   constructor(tree, data, kind) {
@@ -55,9 +56,10 @@ class Weights {
     this.isDifference = data.difference;
     this.baseOwn = this.isDifference ? spread(`value.base.${kind}`) : null;
     this.baseTotal = this.isDifference ? tree.sums(this.baseOwn) : null;
-    this.hasNegative = this.own.some((value) => value < 0) || (this.baseOwn?.some((value) => value < 0) ?? false);
+    this.hasNegative = data.has(`value.size.${kind}`);
     if (this.hasNegative || this.isDifference) {
-      this.ownWidth = this.own.map((value, node) => Math.abs(value) + Math.abs(this.baseOwn ? this.baseOwn[node] : 0));
+      if (this.hasNegative) this.ownWidth = spread(`value.size.${kind}`);
+      else this.ownWidth = this.own.map((value, node) => value + this.baseOwn[node]);
       this.width = tree.sums(this.ownWidth);
     } else {
       this.ownWidth = this.own;
