@@ -18,6 +18,9 @@ UNKNOWN: Final = "<unknown>"
 FIRST_HIGH: Final = 0x80
 """The first byte that is not ASCII."""
 
+NO_STACK: Final = "[no stack]"
+"""What samples without a stack are shown as: they are value, and in no code."""
+
 MAX_PATH: Final = 4096
 """Characters of a path; no system has longer ones, and a view repeats them for each of many functions."""
 
@@ -113,10 +116,15 @@ class ShownFrames:
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
-def shown_frames(profile: Profile) -> ShownFrames:
-    """What to show for each location of `profile`."""
+def shown_frames(profile: Profile, has_no_stack: bool = False) -> ShownFrames:
+    """What to show for each location of `profile`; with `has_no_stack` for samples without a stack too, as if they had
+    a location behind all others."""
     locations, functions = profile.locations, profile.functions
-    counts = np.diff(locations.line_offsets)
+    modules, module_of = module_names(profile)
+    module_at, counts, is_folded = module_of[locations.mapping], np.diff(locations.line_offsets), locations.is_folded
+    if has_no_stack:
+        modules, row = with_text(modules, NO_STACK)
+        module_at, counts, is_folded = np.append(module_at, row), np.append(counts, 0), np.append(is_folded, False)
     sizes = np.maximum(counts, 1)
     offsets = offsets_of(sizes)
     has_lines = np.repeat(counts > 0, sizes)
@@ -130,15 +138,13 @@ def shown_frames(profile: Profile) -> ShownFrames:
     is_function = function != NONE
     name = np.zeros(len(lines), np.int32)
     name[is_function] = functions.name[function[is_function]]
-    modules, module_of = module_names(profile)
-    module = module_of[locations.mapping[location]]
-    keys, frames = distinct_inverse(pair(module, name))
+    keys, frames = distinct_inverse(pair(module_at[location], name))
 
     unnamed = name == 0
     is_outermost = np.zeros(len(lines), np.bool_)
     is_outermost[offsets[1:] - 1] = True
     flags = np.where(is_outermost, FrameFlag.CALLED, FrameFlag.INLINED).astype(np.uint8)
-    flags[locations.is_folded[location]] |= np.uint8(FrameFlag.FOLDED)
+    flags[is_folded[location]] |= np.uint8(FrameFlag.FOLDED)
     flags[unnamed] |= np.uint8(FrameFlag.UNSYMBOLIZED)
 
     file_of = np.zeros(len(keys), np.int64)
@@ -192,6 +198,11 @@ def module_names(profile: Profile) -> tuple[list[str], Int32]:
         for path in profile.strings.texts(profile.mappings.filename.tolist(), MAX_PATH)
     ]
     return list(known), np.array([*numbers, 0], np.int32)
+
+
+def with_text(texts: list[str], text: str) -> tuple[list[str], int]:
+    """The texts with one that may be among them, and its row."""
+    return (texts, texts.index(text)) if text in texts else ([*texts, text], len(texts))
 
 
 def unnamed_frame(module: str) -> str:

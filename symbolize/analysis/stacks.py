@@ -8,7 +8,7 @@ import numpy as np
 from symbolize.analysis.filters import Filters, selected
 from symbolize.analysis.frames import MAX_PATH, FrameNames, shown_frames
 from symbolize.analysis.units import quantity
-from symbolize.core.arrays import AT_ONCE, Float64, Int32, Int64, UInt8
+from symbolize.core.arrays import AT_ONCE, Float64, Int32, Int64, UInt8, offsets_of
 from symbolize.core.budget import Budget, Limit
 from symbolize.profile import NONE, Profile
 
@@ -112,11 +112,15 @@ class Stacks:
 
 
 def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bool = True) -> Stacks:
-    """The stacks of `profile`, those that `filters` leave; source lines are left unknown unless `has_lines`."""
+    """The stacks of `profile`, those that `filters` leave; source lines are left unknown unless `has_lines`.
+
+    Samples without a stack have the frame NO_STACK, of one more location than `profile` has."""
     totals = np.abs(profile.samples.values.astype(np.float64)).sum(axis=0)
     if filters is not None:
         profile = selected(profile, filters)
-    shown, samples, strings = shown_frames(profile), profile.samples, profile.strings
+    samples, strings = profile.samples, profile.strings
+    is_bare = (np.diff(samples.location_offsets) == 0) & samples.values.any(axis=1)
+    shown = shown_frames(profile, bool(is_bare.any()))
     files, sources, lines = source_lines(profile, shown.lines) if has_lines else ([""], *no_lines(len(shown.lines)))
     types = [(strings.text(each.type), strings.text(each.unit)) for each in profile.sample_types]
     values = samples.values.astype(np.float64)
@@ -130,8 +134,8 @@ def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bo
         files,
         sources,
         lines,
-        samples.location_offsets,
-        samples.locations,
+        samples.location_offsets + offsets_of(is_bare),
+        np.insert(samples.locations, samples.location_offsets[:-1][is_bare], len(profile.locations)),
         values,
         types,
         max(profile.weight_column(), 0),

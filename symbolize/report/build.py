@@ -40,20 +40,22 @@ def weights_of(profile: Profile) -> Weights:
     values = stacks.values[:, 0] if stacks.types else np.zeros(len(stacks))
     names, name_of = stacks.names.names.distinct()
     keys = name_of[stacks.frames]
-    mapping_of = np.where(profile.locations.mapping == NONE, mappings, profile.locations.mapping).astype(np.int32)
+    locations = len(profile.locations)
+    mapping_of = np.full(len(stacks.frame_offsets) - 1, mappings + 1, np.int32)  # of samples without a stack
+    mapping_of[:locations] = np.where(profile.locations.mapping == NONE, mappings, profile.locations.mapping)
     found = sums(stacks, keys, len(names), values, mapping_of)
     flat, cumulative = found.flat, found.cumulative
     if len(values) and values.min() < 0:
         values = np.abs(values)
         found = sums(stacks, keys, len(names), values, mapping_of)
-    by_mapping = np.zeros(mappings + 1)
+    by_mapping = np.zeros(mappings + 2)
     by_mapping[: len(found.groups)] = found.groups
     return Weights(
         float(values.sum()),
         float(values.min()) if len(values) else 0.0,
-        found.locations,
-        leaf_values(stacks, values),
-        by_mapping,
+        found.locations[:locations],
+        leaf_values(stacks, values)[:locations],
+        by_mapping[:-1],
         FunctionTotals(names, np.zeros(len(names), np.uint8), flat[:, None], cumulative[:, None]),
     )
 

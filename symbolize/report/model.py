@@ -171,19 +171,19 @@ class Report:
 
     @property
     def percent(self) -> float:
-        """Percent of the frames, weighted by sample value, that have a name; 100 for a profile without frames.
+        """Percent of the frames, weighted by sample value, that have a name; 0 where no sample has a stack.
 
-        Where all values are 0, locations count.
+        Where all values are 0, locations count; 100 if there are none.
         """
-        if self.value:
-            return 100.0 * self.symbolized_value / self.value
+        if self.sample_value:
+            return 100.0 * self.symbolized_value / self.value if self.value else 0.0
         return 100.0 * self.symbolized_locations / self.locations if self.locations else 100.0
 
     @property
     def leaf_percent(self) -> float:
-        """Percent of the sample value whose leaf has a name, so that it is the value of a named function; as `percent`
-        where all values are 0."""
-        return 100.0 * self.symbolized_leaf_value / self.leaf_value if self.leaf_value else self.percent
+        """Percent of the sample value whose leaf has a name, so that it is the value of a named function: samples
+        without a stack are in none. As `percent` where all values are 0."""
+        return 100.0 * self.symbolized_leaf_value / self.sample_value if self.sample_value else self.percent
 
     @property
     def lower_percent(self) -> float:

@@ -127,7 +127,7 @@ def summary(report: Report, style: Style, width: int) -> Iterator[str]:
             f"name {share(report.decided_value, report.shared_value)} of these."
         )
     rest = report.sample_value - report.leaf_value
-    if rest > 0 and report.locations:
+    if rest > 0:
         text += f" {quantity(rest, report.unit, ' ')} is in samples without a stack."
     for line in wrapped(text, width):
         yield style.bold(style.rated(line, report.lower_percent))

@@ -168,12 +168,13 @@ def frame_table(stacks: Stacks, profile: Profile, category: Int64, symbol: Int64
 
 
 def library_addresses(profile: Profile) -> Int64:
-    """The address of each location in its mapped file, -1 for those in none: int64[n]."""
+    """The address of each location in its mapped file, -1 for those in none, and for samples without a stack, which
+    come last: int64[n + 1]."""
     mappings, locations = profile.mappings, profile.locations
     in_process = [profile.address_kind(row) == AddressKind.PROCESS for row in range(len(mappings.start))]
     base = np.where(in_process, mappings.start - mappings.file_offset, np.uint64(0))
-    found = np.full(len(locations), NONE, np.int64)
-    mapped = locations.mapping != NONE
+    found = np.full(len(locations) + 1, NONE, np.int64)
+    mapped = np.flatnonzero(locations.mapping != NONE)
     found[mapped] = (locations.address[mapped] - base[locations.mapping[mapped]]).view(np.int64)
     return np.maximum(found, NONE)
 
@@ -185,7 +186,10 @@ def native_symbols(stacks: Stacks, profile: Profile) -> tuple[Table, Int64]:
     """
     location = stacks.location_of_frames()
     outermost = stacks.frame_offsets[location + 1] - 1
-    mapping, address = profile.locations.mapping[location], library_addresses(profile)[location]
+    mapping, address = (
+        np.append(profile.locations.mapping, np.int32(NONE))[location],
+        library_addresses(profile)[location],
+    )
     is_known = (mapping != NONE) & ((stacks.flags[outermost] & np.uint8(FrameFlag.UNSYMBOLIZED)) == 0)
     rows = np.flatnonzero(is_known)
     keys, number = distinct_inverse(pair(mapping[rows], stacks.frames[outermost[rows]]))

@@ -13,7 +13,7 @@ from symbolize.analysis import stacks_of
 from symbolize.analysis.code_totals import code_totals
 from symbolize.core.arrays import Int32, Int64, distinct, distinct_inverse, pair, unpair
 from symbolize.core.errors import printable
-from symbolize.profile import Profile
+from symbolize.profile import NONE, Profile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -157,11 +157,12 @@ def repeated(labels: dict[str, str], count: int) -> "pa.Array":
 
 
 def builds_of(profile: Profile) -> tuple[list[str], Int32]:
-    """The distinct build ids, the first of which is "", and the number of that of each location: int32[n]."""
+    """The distinct build ids, the first of which is "", and the number of that of each location, and of samples without
+    a stack: int32[n + 1]."""
     numbers, of_mapping = distinct_inverse(np.concatenate(([0], profile.mappings.build_id)))
     of_mapping = np.concatenate((of_mapping[1:], of_mapping[:1]))  # the last is that of no mapping
     texts = [profile.strings.text(number) for number in numbers.tolist()]
-    return texts, of_mapping[profile.locations.mapping].astype(np.int32)
+    return texts, of_mapping[np.append(profile.locations.mapping, NONE)].astype(np.int32)
 
 
 def common_labels(profile: Profile) -> dict[str, str]:

@@ -65,6 +65,13 @@ def frames(place: Place) -> list[tuple[str, str, int]]:
     return [(line.name or module, line.file, line.line) for line in place.lines] or [(module, "", 0)]
 
 
+def stack_frames(places: Sequence[Place], values: Sequence[int]) -> list[tuple[str, str, int]]:
+    """The frames of a stack; a sample with a value and no stack has one that says so."""
+    if not places and any(values):
+        return [("[no stack]", "", 0)]
+    return [frame for place in places for frame in frames(place)]
+
+
 def flat_and_cumulative(
     stacks: Sequence[Stack], key: Callable[[tuple[str, str, int]], object]
 ) -> dict[object, tuple[int, int]]:
@@ -72,7 +79,7 @@ def flat_and_cumulative(
     flat: defaultdict[object, int] = defaultdict(int)
     cumulative: defaultdict[object, int] = defaultdict(int)
     for places, values in stacks:
-        found = [key(frame) for place in places for frame in frames(place)]
+        found = [key(frame) for frame in stack_frames(places, values)]
         if found:
             flat[found[0]] += values[1]
         for each in set(found):
@@ -123,7 +130,7 @@ def test_tree(stacks: list[Stack], inverted: bool) -> None:
     tree = call_tree(stacks_of(made(stacks)), inverted=inverted)
     expected: defaultdict[tuple[str, ...], int] = defaultdict(int)
     for places, values in stacks:
-        names = [frame[0] for place in places for frame in frames(place)]
+        names = [frame[0] for frame in stack_frames(places, values)]
         path = names if inverted else names[::-1]
         for end in range(len(path) + 1):
             expected[tuple(path[:end])] += values[1]

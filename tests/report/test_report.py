@@ -122,13 +122,23 @@ def test_negative_values() -> None:
 
 
 def test_samples_without_a_stack() -> None:
-    """They are in no code, named or not, so they are left out of the percentage and mentioned."""
+    """They are value that is in no named code, have a row among the functions, and are mentioned."""
     made = report([([ROOT], [5]), ([], [3])], {})
-    assert (made.sample_value, made.leaf_value, made.leaf_percent) == (8, 5, 100)
+    assert (made.sample_value, made.leaf_value, made.leaf_percent, made.percent) == (8, 5, 62.5, 100)
+    assert [tuple(each) for each in made.top] == [("main", 5, 5), ("[no stack]", 3, 3)]
+    assert "62.5 % of 8 " in (text := render(made))
+    assert "3 is in samples without a stack." in text
+    assert sum(row.flat for row in made.mappings) == 5
+
+
+def test_no_sample_has_a_stack() -> None:
+    """Nothing is named then, for `--fail-under` and batches too."""
+    made = report([([], [3])], {})
+    assert (made.percent, made.leaf_percent, made.lower_percent) == (0, 0, 0)
     assert "3 is in samples without a stack." in render(made)
 
 
-@pytest.mark.parametrize("stacks", [[], [([], [5])], [([ROOT], [0])]], ids=["no samples", "no frames", "no value"])
+@pytest.mark.parametrize("stacks", [[], [([], [0])], [([ROOT], [0])]], ids=["no samples", "no frames", "no value"])
 def test_nothing_to_weigh(stacks: list[Any]) -> None:
     """A profile without frames or value lacks nothing, and renders."""
     made = report(stacks, {})
