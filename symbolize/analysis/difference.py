@@ -13,7 +13,8 @@ from symbolize.core.errors import UsageError
 def difference(new: Stacks, base: Stacks) -> Stacks:
     """The stacks of both: of the 2k columns of values the first k are those of `new`, the others those of `base`.
 
-    Frames are the same where name and module are. Raises UsageError if a sample type of `new` is not in `base`.
+    Frames are the same where name and module are, since builds may be of other folders; where a profile has that name
+    in several files, the file has to be the same too. Raises UsageError if a sample type of `new` is not in `base`.
     """
     columns = []
     for kind in new.types:
@@ -50,18 +51,26 @@ def behind(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def joined_names(first: FrameNames, second: FrameNames) -> tuple[FrameNames, Int32, Int32]:
     """The distinct frames of both by what they read, and the row of each of `first` and of `second`."""
-    known: dict[tuple[str, str], int] = {}
+    known: dict[tuple[str, str, str], int] = {}
     files: list[str] = []
     rows: list[int] = []
+    in_files = in_several_files(first) | in_several_files(second)
     for names in (first, second):
         for name, module, file in zip(names.names, names.modules, names.files, strict=True):
-            row = known.setdefault((name, module), len(known))
+            row = known.setdefault((name, module, file if (name, module) in in_files else ""), len(known))
             files += [""] * (len(known) - len(files))
             files[row] = files[row] or file
             rows.append(row)
-    columns = [name for name, _ in known], files, [module for _, module in known]
+    columns = [name for name, _, _ in known], files, [module for _, module, _ in known]
     row_of = np.array(rows, np.int32)
     return FrameNames(*map(Texts.of, columns)), row_of[: len(first)], row_of[len(first) :]
+
+
+def in_several_files(names: FrameNames) -> set[tuple[str, str]]:
+    """The names and modules that functions of several files have."""
+    known: dict[tuple[str, str], str] = {}
+    columns = zip(names.names, names.modules, names.files, strict=True)
+    return {(name, module) for name, module, file in columns if known.setdefault((name, module), file) != file}
 
 
 def joined_files(first: list[str], second: list[str]) -> tuple[list[str], Int32]:

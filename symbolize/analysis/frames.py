@@ -1,4 +1,4 @@
-"""The frames of a profile as people see them: unnamed code is `[module]`, and a function is one frame a module."""
+"""The frames of a profile as people see them: a function is its name, module and file, and unnamed code `[module]`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -83,8 +83,8 @@ class Texts(Sequence[str]):
 
 @dataclass(frozen=True, eq=False)
 class FrameNames:
-    """Frames: a function of a module, or the unnamed code of a module, each once by the numbers of the profile's
-    strings; two may read alike.
+    """Frames: a function of a module and a source file, or the unnamed code of a module, each once by the numbers of
+    the profile's strings; two may read alike.
 
     `names` are those of functions or `[module]`; `files` their source files and `modules` the base names of the files
     they are in, both empty if unknown.
@@ -116,9 +116,9 @@ class ShownFrames:
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
-def shown_frames(profile: Profile, has_no_stack: bool = False) -> ShownFrames:
+def shown_frames(profile: Profile, *, has_files: bool = True, has_no_stack: bool = False) -> ShownFrames:
     """What to show for each location of `profile`; with `has_no_stack` for samples without a stack too, as if they had
-    a location behind all others."""
+    a location behind all others. Without `has_files`, functions of one name in several files are one."""
     locations, functions = profile.locations, profile.functions
     modules, module_of = module_names(profile)
     module_at, counts, is_folded = module_of[locations.mapping], np.diff(locations.line_offsets), locations.is_folded
@@ -136,9 +136,13 @@ def shown_frames(profile: Profile, has_no_stack: bool = False) -> ShownFrames:
     function = np.full(len(lines), NONE, np.int32)
     function[has_lines] = locations.lines.function
     is_function = function != NONE
-    name = np.zeros(len(lines), np.int32)
+    name, file = np.zeros((2, len(lines)), np.int32)
     name[is_function] = functions.name[function[is_function]]
-    keys, frames = distinct_inverse(pair(module_at[location], name))
+    if has_files:
+        file[is_function] = functions.filename[function[is_function]]
+        file[name == 0] = 0
+    codes, code = distinct_inverse(pair(module_at[location], name))
+    keys, frames = distinct_inverse(pair(code, file))
 
     unnamed = name == 0
     is_outermost = np.zeros(len(lines), np.bool_)
@@ -147,12 +151,11 @@ def shown_frames(profile: Profile, has_no_stack: bool = False) -> ShownFrames:
     flags[is_folded[location]] |= np.uint8(FrameFlag.FOLDED)
     flags[unnamed] |= np.uint8(FrameFlag.UNSYMBOLIZED)
 
-    file_of = np.zeros(len(keys), np.int64)
-    file_of[frames[is_function]] = functions.filename[function[is_function]]
-    numbers, rows = (column.astype(np.int64) for column in unpair(keys))
+    code_rows, files = unpair(keys)
+    numbers, rows = (column.astype(np.int64) for column in unpair(codes[code_rows]))
     names = FrameNames(
         _names(profile, modules, numbers, rows),
-        Texts(lambda number: profile.strings.text(number)[-MAX_PATH:], file_of),
+        Texts(lambda number: profile.strings.text(number)[-MAX_PATH:], files.astype(np.int64)),
         Texts(modules.__getitem__, numbers),
     )
     return ShownFrames(names, offsets, frames.astype(np.int32), lines, flags)

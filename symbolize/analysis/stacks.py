@@ -112,7 +112,8 @@ class Stacks:
 
 
 def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bool = True) -> Stacks:
-    """The stacks of `profile`, those that `filters` leave; source lines are left unknown unless `has_lines`.
+    """The stacks of `profile`, those that `filters` leave. Without `has_lines` source files and lines are left unknown,
+    and functions of one name in several files are one frame.
 
     Samples without a stack have the frame NO_STACK, of one more location than `profile` has."""
     totals = np.abs(profile.samples.values.astype(np.float64)).sum(axis=0)
@@ -120,7 +121,7 @@ def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bo
         profile = selected(profile, filters)
     samples, strings = profile.samples, profile.strings
     is_bare = (np.diff(samples.location_offsets) == 0) & samples.values.any(axis=1)
-    shown = shown_frames(profile, bool(is_bare.any()))
+    shown = shown_frames(profile, has_files=has_lines, has_no_stack=bool(is_bare.any()))
     files, sources, lines = source_lines(profile, shown.lines) if has_lines else ([""], *no_lines(len(shown.lines)))
     types = [(strings.text(each.type), strings.text(each.unit)) for each in profile.sample_types]
     values = samples.values.astype(np.float64)

@@ -211,12 +211,12 @@ def the_profile(options: argparse.Namespace, sources: Sequence[str], symbolizer:
     return next(shown_profiles(options, source, found, symbolizer))
 
 
-def stacks_to_show(options: argparse.Namespace, profile: Profile) -> Stacks:
-    """The stacks of a profile that the options ask for, with all sample types."""
+def stacks_to_show(options: argparse.Namespace, profile: Profile, *, has_lines: bool = False) -> Stacks:
+    """The stacks of a profile that the options ask for, with all sample types, and their source lines if asked for."""
     from symbolize.analysis import stacks_of
 
     filters = filters_of(options)
-    stacks = stacks_of(profile, filters)
+    stacks = stacks_of(profile, filters, has_lines=has_lines)
     if filters is not None and not len(stacks) and len(profile.samples):
         note(options, "no sample is left by --focus, --ignore, --hide, --show, --tagfocus and --tagignore")
     return stacks

@@ -127,7 +127,8 @@ def run_list(arguments: Sequence[str]) -> int:
         shown = the_profile(options, options.profiles, symbolizer)
     from symbolize.analysis.text import list_lines
 
-    if not print_lines(list_lines(stacks_to_show(options, shown.profile).only_default(), matches, sources, width())):
+    stacks = stacks_to_show(options, shown.profile, has_lines=True).only_default()
+    if not print_lines(list_lines(stacks, matches, sources, width())):
         raise InputError(shown.title, f"has no function with source lines that matches {options.regex!r}")
     if not (options.source or options.path_map):
         note(options, "the source files themselves are looked for in the folders of --source")

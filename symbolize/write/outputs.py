@@ -21,24 +21,25 @@ OTLP: Final = "otlp"
 
 class Output(NamedTuple):
     """A kind of output: its name, the endings of its files (the first is that of default names), whether it is no text,
-    whether it shows the difference from a base, and whether it shows one sample type only."""
+    whether it shows the difference from a base, whether it shows one sample type only, and whether source files."""
 
     name: str
     endings: tuple[str, ...]
     is_binary: bool = False
     has_base: bool = False
     has_one_type: bool = False
+    has_files: bool = True
 
 
 OUTPUTS: Final = (
     Output(PPROF, (".pb.gz", ".pb", ".pprof", ".proto", ".prof", ".profile", GZIP), True),
     Output(OTLP, (".otlp",), True),
     Output("html", (".html", ".htm"), has_base=True),
-    Output("svg", (".svg",), has_one_type=True),
-    Output("folded", (".folded", ".collapsed"), has_one_type=True),
+    Output("svg", (".svg",), has_one_type=True, has_files=False),
+    Output("folded", (".folded", ".collapsed"), has_one_type=True, has_files=False),
     Output("speedscope", (".speedscope.json",)),
     Output("firefox", (".firefox.json",), has_one_type=True),
-    Output("text", (".txt",), has_base=True, has_one_type=True),
+    Output("text", (".txt",), has_base=True, has_one_type=True, has_files=False),
     Output("csv", (".csv",)),
     Output("parquet", (".parquet",), True),
 )
@@ -136,11 +137,12 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
     if view.sample_type:
         profile = replace(profile)
         choose_sample_type(profile, view.sample_type)
-    stacks = analysis.stacks_of(profile, view.filters)
+    stacks = analysis.stacks_of(profile, view.filters, has_lines=output.has_files)
     if view.base is not None:
         if not output.has_base:
             raise UsageError(f"{output.name} shows one profile; a difference can be shown as {kinds_with_base()}")
-        stacks = analysis.difference(stacks, analysis.stacks_of(view.base, view.filters))
+        base = analysis.stacks_of(view.base, view.filters, has_lines=output.has_files)
+        stacks = analysis.difference(stacks, base)
     if output.has_one_type:
         stacks = stacks.only_default()
     stacks.check_names()

@@ -21,7 +21,7 @@ from symbolize.analysis import (
     stacks_of,
 )
 from symbolize.analysis.stacks import CELLS
-from symbolize.analysis.top import sums
+from symbolize.analysis.top import sums, totals_by_key
 from symbolize.core.errors import InputError, UsageError
 from symbolize.load import pprof as loader
 from symbolize.profile import Profile, choose_sample_type
@@ -213,6 +213,26 @@ def test_difference(new: list[Stack], base: list[Stack]) -> None:
     assert call_tree(both).totals()[0].tolist()[1::2] == [sum(v[1] for _, v in each) for each in (new, base)]
     changes = [new.flat - base.flat for new, base in totals.most_changed(1, 3)]
     assert changes == sorted(changes, key=lambda change: -abs(change))
+
+
+@pytest.mark.parametrize(
+    ("new", "base", "rows"),
+    [
+        (["/new/a.c"], ["/old/a.c"], {("/new/a.c", 1, 1)}),
+        (["/a.c", "/b.c"], ["/a.c"], {("/a.c", 1, 1), ("/b.c", 1, 0)}),
+        (["/b.c"], ["/a.c", "/b.c"], {("/b.c", 1, 1), ("/a.c", 0, 1)}),
+    ],
+    ids=["other folder", "new has two", "base has two"],
+)
+def test_difference_of_files(new: list[str], base: list[str], rows: set[tuple[str, float, float]]) -> None:
+    """A function is its name, whatever folder it was built in; one of several with that name is its file too."""
+    profiles = (
+        stacks_of(made([([Place(0x1000 + row, 1, (Line("f", file, 1),))], [0, 1]) for row, file in enumerate(files)]))
+        for files in (new, base)
+    )
+    both = difference(*profiles)
+    own = totals_by_key(both, both.frames, len(both.names))[0]
+    assert {(file, *values) for file, values in zip(both.names.files, own[:, 1::2].tolist(), strict=True)} == rows
 
 
 def test_difference_of_other_types() -> None:

@@ -222,6 +222,57 @@ def test_tables(shown: Profile) -> None:
     assert [{key: str(value) for key, value in row.items()} for row in table] == rows
 
 
+def of_two_files() -> Profile:
+    """Two functions called `helper` in one module, each in a file of its own, 370 and 60; one is inlined too."""
+    main = Place(0x1000, 1, (Line("main", "/src/b.c", 1),))
+    first, second = (
+        Place(0x1010 + row, 1, (Line("helper", file, 2),)) for row, file in enumerate(["/src/a.c", "/src/b.c"])
+    )
+    inlined = Place(0x1020, 1, (Line("helper", "/src/b.c", 2), Line("main", "/src/b.c", 7)))
+    stacks = [([first, main], [370]), ([second, main], [40]), ([inlined], [20])]
+    return loader.load(memoryview(profile(MAPPINGS, stacks, types=[("cpu", "nanoseconds")])), "test")
+
+
+OF_FILES = {("helper", "/src/a.c"): 370, ("helper", "/src/b.c"): 60}
+
+
+@pytest.mark.parametrize("emit", writable(output for output in OUTPUTS if output.name in ("csv", "parquet")))
+def test_tables_tell_files_apart(emit: str) -> None:
+    """A function is its name and its file, as `pprof -filefunctions` has it."""
+    data = io.BytesIO(written(of_two_files(), emit))
+    if emit == "csv":
+        rows: list[Any] = [*csv.DictReader(io.TextIOWrapper(data, newline=""))]
+    else:
+        rows = package("pyarrow.parquet").read_table(data).to_pylist()
+    found = {(row["function"], row["file"]): int(row["flat cpu/nanoseconds"]) for row in rows}
+    assert found == {**OF_FILES, ("main", "/src/b.c"): 0}
+    assert len(rows) == len(found)
+
+
+def test_stacks_tell_files_apart() -> None:
+    """Frames of speedscope and functions of the Firefox Profiler have the file that they are in on each stack."""
+    speedscope = json.loads(written(of_two_files(), "speedscope"))
+    frames, shown = speedscope["shared"]["frames"], speedscope["profiles"][0]
+    sums: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for stack, weight in zip(shown["samples"], shown["weights"], strict=True):
+        sums[frames[stack[-1]]["name"], frames[stack[-1]]["file"]] += weight
+    assert sums == OF_FILES
+
+    (thread,) = json.loads(written(of_two_files(), "firefox"))["threads"]
+    texts, functions, sums = thread["stringArray"], thread["funcTable"], defaultdict(float)
+    for node, weight in zip(thread["samples"]["stack"], thread["samples"]["weight"], strict=True):
+        row = thread["frameTable"]["func"][thread["stackTable"]["frame"][node]]
+        sums[texts[functions["name"][row]], texts[functions["fileName"][row]]] += weight * 1e6
+    assert sums == pytest.approx(OF_FILES)
+
+
+def test_one_frame_where_no_file_is_shown() -> None:
+    """Stacks that read alike are one line and one box."""
+    made = of_two_files()
+    assert written(made, "folded").decode() == "main;helper 430\n"
+    assert written(made, "svg").count(b"<title>helper (430ns, 100.00%)</title>") == 1
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
