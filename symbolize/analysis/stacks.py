@@ -120,8 +120,9 @@ def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bo
     if filters is not None:
         profile = selected(profile, filters)
     samples, strings = profile.samples, profile.strings
-    is_bare = (np.diff(samples.location_offsets) == 0) & samples.values.any(axis=1)
-    shown = shown_frames(profile, has_files=has_lines, has_no_stack=bool(is_bare.any()))
+    location_offsets, locations = located(profile)
+    has_no_stack = len(locations) > len(samples.locations)
+    shown = shown_frames(profile, has_files=has_lines, has_no_stack=has_no_stack)
     files, sources, lines = source_lines(profile, shown.lines) if has_lines else ([""], *no_lines(len(shown.lines)))
     types = [(strings.text(each.type), strings.text(each.unit)) for each in profile.sample_types]
     values = samples.values.astype(np.float64)
@@ -135,8 +136,8 @@ def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bo
         files,
         sources,
         lines,
-        samples.location_offsets + offsets_of(is_bare),
-        np.insert(samples.locations, samples.location_offsets[:-1][is_bare], len(profile.locations)),
+        location_offsets,
+        locations,
         values,
         types,
         max(profile.weight_column(), 0),
@@ -145,6 +146,15 @@ def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bo
     )
     stacks.check_steps(1)
     return stacks
+
+
+def located(profile: Profile) -> tuple[Int64, Int32]:
+    """The locations of each sample as CSR; samples that have values and no stack have one behind those of `profile`."""
+    offsets, locations = profile.samples.location_offsets, profile.samples.locations
+    is_bare = (offsets[1:] == offsets[:-1]) & profile.samples.values.any(axis=1)
+    if not is_bare.any():
+        return offsets, locations
+    return offsets + offsets_of(is_bare), np.insert(locations, offsets[:-1][is_bare], len(profile.locations))
 
 
 def no_lines(count: int) -> tuple[Int32, Int64]:
