@@ -130,8 +130,9 @@ def merge(profiles: "Iterable[Profile]", *, side_by_side: bool = False) -> "Prof
     time is the earliest, the duration the sum, the period the longest; comments and warnings are those of all, the rest
     that of the first. Values in other units of time or size get the finer one.
 
-    All profiles need the same sample types and the same type of period. With `side_by_side` the result has the sample
-    types of all, with zeros where a profile has none. Raises UsageError for unlike ones, and without profiles.
+    The result has the sample types that all profiles have, and a warning that names the others; with `side_by_side`
+    those of all, with zeros where a profile has none. Raises UsageError where no sample type is common, for unlike
+    types of period, and without profiles.
     """
     from symbolize.profile import merged
 

@@ -1,33 +1,40 @@
 """Two profiles side by side."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from symbolize.analysis.frames import FrameNames, Texts
 from symbolize.analysis.stacks import Stacks
-from symbolize.core.arrays import Int32
+from symbolize.core.arrays import Float64, Int32
 from symbolize.core.errors import UsageError
+from symbolize.profile.sample_types import Column, aligned
 
 
 def difference(new: Stacks, base: Stacks) -> Stacks:
     """The stacks of both: of the 2k columns of values the first k are those of `new`, the others those of `base`.
 
     Frames are the same where name and module are, since builds may be of other folders; where a profile has that name
-    in several files, the file has to be the same too. Raises UsageError if a sample type of `new` is not in `base`.
+    in several files, the file has to be the same too. There are the sample types that both have, in the finer unit.
+    Raises UsageError if the one that `new` is shown by is not among them.
     """
-    columns = []
-    for kind in new.types:
-        if kind not in base.types:
-            have = ", ".join("/".join(each) for each in base.types) or "none"
-            raise UsageError(f"the base has no sample type {'/'.join(kind)}; it has {have}")
-        columns.append(base.types.index(kind))
+    common = aligned(*([(kind.encode(), unit.encode()) for kind, unit in each.types] for each in (new, base))).common()
+    own = [column.row for column in common.columns[0]]
+    if new.default not in own:
+        have = ", ".join("/".join(each) for each in base.types)
+        both = ", ".join(new.types[row][0] for row in own)
+        shown = f"choose a sample type that both have: {both}" if both else "no sample type is in both"
+        raise UsageError(f"the base has no sample type {'/'.join(new.types[new.default])}, only {have}; {shown}")
+    (values, totals), (base_values, base_totals) = (
+        scaled(stacks, columns) for stacks, columns in zip((new, base), common.columns, strict=True)
+    )
     names, new_frames, base_frames = joined_names(new.names, base.names)
     files, sources = joined_files(new.files, base.files)
-    k = len(new.types)
-    values = np.zeros((len(new) + len(base), 2 * k))
-    values[: len(new), :k] = new.values
-    values[len(new) :, k:] = base.values[:, columns]
+    k = len(own)
+    both_values = np.zeros((len(new) + len(base), 2 * k))
+    both_values[: len(new), :k] = values
+    both_values[len(new) :, k:] = base_values
     return replace(
         new,
         names=names,
@@ -39,9 +46,17 @@ def difference(new: Stacks, base: Stacks) -> Stacks:
         lines=np.concatenate((new.lines, base.lines)),
         location_offsets=behind(new.location_offsets, base.location_offsets),
         locations=np.concatenate((new.locations, base.locations + np.int32(len(new.frame_offsets) - 1))),
-        values=values,
-        totals=np.concatenate((new.totals, base.totals[columns])),
+        values=both_values,
+        types=[(kind.decode(), unit.decode()) for kind, unit in common.kinds],
+        default=own.index(new.default),
+        totals=np.concatenate((totals, base_totals)),
     )
+
+
+def scaled(stacks: Stacks, columns: Sequence[Column]) -> tuple[Float64, Float64]:
+    """Values and totals in some columns, in their units."""
+    rows, factors = [each.row for each in columns], np.array([float(each.factor) for each in columns])
+    return stacks.values[:, rows] * factors, stacks.totals[rows] * factors
 
 
 def behind(first: np.ndarray, second: np.ndarray) -> np.ndarray:

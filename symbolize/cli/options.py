@@ -215,8 +215,8 @@ def add_merge_options(parser: Parser, may_merge: bool) -> None:
         group.add_argument(
             "--side-by-side",
             action="store_true",
-            help="with --merge all, merge unlike sample types too:\nthe result has the types of all, with zeros where "
-            "an input has none. Without it they are refused",
+            help="with --merge all, keep the sample types that not all inputs have,\nwith zeros where one has none. "
+            "Without it they are left out",
         )
 
 

@@ -31,6 +31,7 @@ from symbolize.cli.options import (
 from symbolize.cli.outputs import chosen_output, inputs_of, is_same_file, output_paths, paths_of_all
 from symbolize.cli.reports import FORMS, Reports, check_report, profile_name
 from symbolize.cli.selection import FILTERS, add_selection_options, filters_of
+from symbolize.cli.shown import warn
 from symbolize.cli.symbolizing import open_symbolizer, symbolized
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.write.files import check_inputs, check_terminal
@@ -160,7 +161,8 @@ def run_profiles(arguments: Sequence[str]) -> int:
                 below.append((percent, profile))
         if run.merger is not None and run.merger.count:
             merged = run.merger.result()
-            if options.sample_type:
+            warn(options, outputs[0], run.merger.warnings_of(merged))
+            if options.sample_type and options.side_by_side:  # else it was chosen of each
                 choose_sample_type(merged, options.sample_type)
             write_output(run, merged, outputs[0], MERGED)
     run.reports.finish(run.profiles > 1 or len(options.profiles) > 1 or merges)

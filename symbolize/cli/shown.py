@@ -165,7 +165,8 @@ def merged_profiles(options: argparse.Namespace, sources: Sequence[str], symboli
         print_error(f"symbolize: {each}")
     title = sources[0] if len(sources) == 1 else f"{sources[0]} and {len(sources) - 1} more"
     profile = merger.result()
-    if options.sample_type:
+    warn(options, title, merger.warnings_of(profile))
+    if options.sample_type and options.side_by_side:  # else it was chosen of each
         choose_sample_type(profile, options.sample_type)
     return Shown(title, "", profile, is_complete and not failed)
 

@@ -44,11 +44,12 @@ from symbolize.profile.sample_types import (
     LARGEST,
     Alignment,
     aligned,
-    check_alike,
+    common_kinds,
     factors,
     joined_leaf_kinds,
     kind_of,
     kinds_of,
+    text_of,
     values_of,
 )
 
@@ -80,16 +81,20 @@ class Merger:
         self._side_by_side = side_by_side
         self._parts: list[tuple[int, Profile]] = []
         self._first: tuple[Profile, str] | None = None
+        self._left_out: dict[str, None] = {}
+        self._known_warnings: set[str] = set()
 
     def add(self, profile: Profile, name: str = "") -> None:
-        """Add a profile, which messages call `name`. Raises UsageError if its sample types differ from the first's."""
+        """Add a profile, which messages call `name`. Raises UsageError if it has no sample type that all before have,
+        or counts by another kind of period than the first."""
         self.count += 1
+        self._known_warnings.update(profile.warnings)
         name = name or profile.source or f"profile {self.count}"
         if self._first is None:
             empty = replace(profile, samples=Samples(), locations=Locations(), mappings=Mappings())
             self._first = replace(empty, functions=Functions(), unknown={}), name
         elif not self._side_by_side:
-            check_alike(self._first[0], profile, (self._first[1], name))
+            self._keep_common(profile, name)
         self._parts.append((1, prepared(profile)))
         while len(self._parts) > 1 and self._parts[-1][0] >= self._parts[-2][0]:
             self._merge_last()
@@ -101,11 +106,28 @@ class Merger:
         while len(self._parts) > 1:
             self._merge_last()
         whole = self._parts[0][1]
-        return replace(whole, inputs=inputs_of(whole), source="")
+        warnings = [*whole.warnings]
+        if self._left_out:
+            some = ", ".join(self._left_out)
+            warnings.append(f"sample types that not all of the merged profiles have are left out: {some}")
+        return replace(whole, inputs=inputs_of(whole), source="", warnings=warnings)
+
+    def warnings_of(self, whole: Profile) -> list[str]:
+        """The warnings of the result that no profile came with."""
+        return [each for each in whole.warnings if each not in self._known_warnings]
+
+    def _keep_common(self, profile: Profile, name: str) -> None:
+        """Note which of the sample types that all profiles had until now are left with this one."""
+        assert self._first is not None
+        before, first_name = self._first
+        found = common_kinds(before, profile, (first_name, name))
+        kept = [column.row for column in found.common().columns[0]]
+        self._first = replace(before, sample_types=[before.sample_types[row] for row in kept]), first_name
+        self._left_out.update((text_of(kind), None) for kind in found.not_common())
 
     def _merge_last(self) -> None:
         (count, first), (more, second) = self._parts[-2:]
-        self._parts[-2:] = [(count + more, unified(joined(first, second)))]
+        self._parts[-2:] = [(count + more, unified(joined(first, second, self._side_by_side)))]
 
 
 def prepared(profile: Profile) -> Profile:
@@ -283,13 +305,16 @@ def only_used_mappings(profile: Profile) -> Profile:
 # Two profiles behind one another
 
 
-def joined(first: Profile, second: Profile) -> Profile:
-    """The rows of two profiles behind one another, with the strings and sample types of both."""
+def joined(first: Profile, second: Profile, side_by_side: bool) -> Profile:
+    """The rows of two profiles behind one another, with the strings of both and the sample types that both have, or
+    with `side_by_side` either."""
     first, second = apart(first, second), apart(second, first)
     strings = first.strings.copy()
     string = strings.add_all(second.strings.array()).astype(np.int32)
     second = renamed(second, string)
     alignment = aligned(kinds_of(first), kinds_of(replace(second, strings=strings)))
+    if not side_by_side:
+        alignment = alignment.common()
     samples, exceeded = joined_samples(first, second, alignment)
     types = [ValueType(*strings.add_all(kind).tolist()) for kind in alignment.kinds]
     warnings = list(dict.fromkeys((*first.warnings, *second.warnings)))
@@ -312,7 +337,8 @@ def joined(first: Profile, second: Profile) -> Profile:
         inputs=tuple(dict.fromkeys((*inputs_of(first), *inputs_of(second)))),
         **joined_origins(first, second),
     )
-    return with_header(result, first, second, types[len(first.sample_types) - 1] if first.sample_types else None)
+    own = types[: len(first.sample_types)] if side_by_side else []
+    return with_header(result, first, second, own[-1] if own else None)
 
 
 def inputs_of(profile: Profile) -> tuple[str, ...]:
@@ -470,7 +496,8 @@ def with_header(result: Profile, first: Profile, second: Profile, last: ValueTyp
     """The merged profile with the header of both: `second` has the strings of the result. `last` is the last sample
     type of `first`, which it is shown by unless it has a default."""
     times = [each.time_nanos for each in (first, second) if each.time_nanos]
-    default = first.default_sample_type or second.default_sample_type
+    names = {each.type for each in result.sample_types}
+    default = next((row for row in (first.default_sample_type, second.default_sample_type) if row in names), 0)
     if not default and last is not None and len(result.sample_types) > len(first.sample_types):
         default = last.type
     period_type, period = joined_period(result, first, second)

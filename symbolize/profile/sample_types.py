@@ -1,7 +1,7 @@
 """Which columns of two profiles count the same."""
 
 from dataclasses import replace
-from typing import NamedTuple, Never
+from typing import Final, NamedTuple, Never
 
 import numpy as np
 
@@ -16,6 +16,8 @@ Kind = tuple[bytes, bytes]
 LARGEST = (1 << 63) - 1
 MAX_DIGITS = 9
 """Digits of the number of a sample type, at most."""
+INUSE: Final = "inuse_"
+"""What the names of values of a heap begin with where those of all allocations are beside them."""
 
 
 class Column(NamedTuple):
@@ -31,6 +33,17 @@ class Alignment(NamedTuple):
     kinds: list[Kind]
     columns: tuple[list[Column], list[Column]]
 
+    def common(self) -> "Alignment":
+        """Those that both have."""
+        rows = [row for row, pair in enumerate(zip(*self.columns, strict=True)) if all(c.row != NONE for c in pair)]
+        first, second = ([columns[row] for row in rows] for columns in self.columns)
+        return Alignment([self.kinds[row] for row in rows], (first, second))
+
+    def not_common(self) -> list[Kind]:
+        """Those that only one has."""
+        pairs = zip(self.kinds, *self.columns, strict=True)
+        return [kind for kind, a, b in pairs if NONE in (a.row, b.row)]
+
 
 def kinds_of(profile: Profile) -> list[Kind]:
     """The sample types of a profile."""
@@ -42,14 +55,21 @@ def kind_of(profile: Profile, value_type: ValueType) -> Kind:
     return profile.strings[value_type.type], profile.strings[value_type.unit]
 
 
+def text_of(kind: Kind) -> str:
+    """Name and unit as messages have them: `cpu/nanoseconds`."""
+    return b"/".join(kind).decode("utf-8", "backslashreplace")
+
+
 def factors(first: Kind, second: Kind) -> tuple[Kind, int, int] | None:
     """Two kinds that count the same as one in the finer unit, and what the values of each are multiplied with; None if
-    they count different things. Names may differ by a final s, as pprof has it."""
+    they count different things. Names may differ by a final s, as pprof has it, and by `inuse_`: a dump of a heap has
+    `space` as long as nothing was freed, and later `inuse_space` beside `alloc_space`."""
     if first == second:
         return first, 1, 1
     units = [unit_of(each[1].decode("utf-8", "replace")) for each in (first, second)]
     a, b = units
-    if first[0].removesuffix(b"s") != second[0].removesuffix(b"s"):
+    names = [each[0].removeprefix(INUSE.encode()).removesuffix(b"s") for each in (first, second)]
+    if names[0] != names[1]:
         return None
     if first[1] == second[1]:
         return first, 1, 1
@@ -85,21 +105,22 @@ def aligned(first: list[Kind], second: list[Kind]) -> Alignment:
     return Alignment(kinds, (columns, others))
 
 
-def check_alike(first: Profile, second: Profile, names: tuple[str, str]) -> None:
-    """Raise UsageError unless two profiles have the same sample types and count by the same period."""
+def common_kinds(first: Profile, second: Profile, names: tuple[str, str]) -> Alignment:
+    """The sample types that two profiles have both. Raises UsageError if there are none, unless neither has any, or if
+    the profiles count by unlike periods."""
     kinds = kinds_of(first), kinds_of(second)
-    if any(column.row == NONE for columns in aligned(*kinds).columns for column in columns):
+    found = aligned(*kinds)
+    if not found.common().kinds and any(kinds):
         refuse_unlike("the sample types", kinds, names)
     periods = kind_of(first, first.period_type), kind_of(second, second.period_type)
     if any(periods[0]) and any(periods[1]) and factors(*periods) is None:
         refuse_unlike("periods of", ([periods[0]], [periods[1]]), names)
+    return found
 
 
 def refuse_unlike(what: str, kinds: tuple[list[Kind], list[Kind]], names: tuple[str, str]) -> Never:
     """Raise UsageError for two profiles that have unlike types."""
-    texts = [
-        ", ".join(b"/".join(kind).decode("utf-8", "backslashreplace") for kind in each) or "none" for each in kinds
-    ]
+    texts = [", ".join(map(text_of, each)) or "none" for each in kinds]
     raise UsageError(
         f"{names[1]} has {what} {texts[1]}, and {names[0]} has {texts[0]}: unlike types are merged only side by side"
     )
@@ -140,9 +161,9 @@ def joined_leaf_kinds(first: Profile, second: Profile, alignment: Alignment) -> 
 def choose_sample_type(profile: Profile, name: str) -> None:
     """Make a sample type, given by its name or by its number from 0 on, the one that a profile is weighed and shown by.
 
-    As pprof has it, `inuse_space` denotes `space` too, and of several with the name the first is meant. A number may be
-    that of a later one: its values become the last then, which is what a profile without a default is shown by. Raises
-    UsageError for one that is not there.
+    `inuse_space` denotes `space` too, as pprof has it, and the other way round; of several with the name the first is
+    meant. A number may be that of a later one: its values become the last then, which is what a profile without a
+    default is shown by. Raises UsageError for one that is not there.
     """
     names = [profile.strings.text(each.type) for each in profile.sample_types]
     column = int(name) if name.isascii() and name.isdigit() and len(name) <= MAX_DIGITS else position(names, name)
@@ -173,5 +194,5 @@ def with_types(profile: Profile, order: list[int]) -> Profile:
 
 def position(names: list[str], name: str) -> int | None:
     """Where the first of the names is that `name` denotes."""
-    meant = name, name.removeprefix("inuse_")
-    return next((row for row, each in enumerate(names) if each in meant), None)
+    choices = (name, name.removeprefix(INUSE)), (INUSE + name,)
+    return next((row for meant in choices for row, each in enumerate(names) if each in meant), None)

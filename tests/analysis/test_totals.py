@@ -236,11 +236,31 @@ def test_difference_of_files(new: list[str], base: list[str], rows: set[tuple[st
 
 
 def test_difference_of_other_types() -> None:
-    """Profiles of which one lacks a sample type of the other are refused, with what there is."""
+    """A base without the sample type that is shown is refused, with what both have."""
     heap = profile(MAPPINGS, [], types=[("space", "bytes")])
     base = stacks_of(loader.load(memoryview(heap), "base"))
-    with pytest.raises(UsageError, match="the base has no sample type samples/count; it has space/bytes"):
+    message = "the base has no sample type cpu/nanoseconds, only space/bytes; no sample type is in both"
+    with pytest.raises(UsageError, match=message):
         difference(stacks_of(made([])), base)
+    counts = profile(MAPPINGS, [], types=[("space", "bytes"), ("sample", "count")])
+    base = stacks_of(loader.load(memoryview(counts), "base"))
+    with pytest.raises(UsageError, match="choose a sample type that both have: samples"):
+        difference(stacks_of(made([])), base)
+
+
+def test_difference_of_common_types() -> None:
+    """Sample types are paired by what they mean, whatever their order, and values get the finer unit."""
+    stack = [PLACES[2]]
+    types = [("alloc_space", "bytes"), ("inuse_space", "kb"), ("wall", "us")]
+    new = loader.load(memoryview(profile(MAPPINGS, [(stack, [9, 3, 5])], types=types)), "new")
+    types = [("wall", "nanoseconds"), ("space", "bytes"), ("cpu", "nanoseconds")]
+    base = loader.load(memoryview(profile(MAPPINGS, [(stack, [400, 1000, 7])], types=types)), "base")
+    both = difference(stacks_of(new), stacks_of(base))
+    assert both.types == [("inuse_space", "bytes"), ("wall", "nanoseconds")]
+    assert both.default == 1
+    assert both.totals.tolist() == [3 * 1024, 5000, 1000, 400]
+    (row,) = function_totals(both).most_changed(1, 3)
+    assert [each.flat for each in row] == [5000, 400]
 
 
 def test_sample_type() -> None:

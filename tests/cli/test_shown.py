@@ -50,6 +50,39 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+MAPPED = "\nMAPPED_LIBRARIES:\n00400000-00401000 r-xp 00000000 00:00 4 /srv/app\n"
+DUMPS = {
+    "gperftools": (
+        "heap profile: 3: 300 [ 3: 300] @ heapprofile\n1: 100 [1: 100] @ 0x400100\n2: 200 [2: 200] @ 0x400200\n",
+        "heap profile: 4: 500 [ 6: 700] @ heapprofile\n1: 100 [2: 200] @ 0x400100\n3: 400 [4: 500] @ 0x400200\n",
+    ),
+    "jemalloc": (
+        "heap_v2/1\n  t*: 3: 300 [0: 0]\n@ 0x400100\n  t*: 1: 100 [0: 0]\n@ 0x400200\n  t*: 2: 200 [0: 0]\n",
+        "heap_v2/1\n  t*: 4: 500 [6: 700]\n@ 0x400100\n  t*: 1: 100 [2: 200]\n@ 0x400200\n  t*: 3: 400 [4: 500]\n",
+    ),
+}
+"""Two dumps of one program: before it freed anything, where all that was allocated is in use, and after that."""
+
+
+@pytest.mark.parametrize("kind", DUMPS)
+def test_growing_heap(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A dump of a heap is compared with an earlier one, which has other sample types, in what is in use."""
+    for number, text in enumerate(DUMPS[kind], 1):
+        Path(f"{number}.heap").write_text(text + MAPPED)
+    for name in ("inuse_space", "space", ""):
+        choice = ["--sample-type", name] if name else []
+        assert main(["diff", "1.heap", "2.heap", *choice]) == 0
+        title, _, row = capsys.readouterr().out.splitlines()
+        assert title.partition(": ")[2] == "500B, base 300B"
+        assert row.split() == ["+200B", "+66.67%", "300B", "500B", "+200B", "[app]"]
+    assert main(["view", "2.heap", "--base", "1.heap", "-o", "leak.html"]) == 0
+    capsys.readouterr()
+    assert main(["top", "--merge", "all", "1.heap", "2.heap"]) == 0
+    output = capsys.readouterr()
+    assert output.out.startswith("space: 800B\n")
+    assert "left out: alloc_objects/count, alloc_space/bytes" in output.err
+
+
 @pytest.mark.parametrize("regex", ["bare", "nothing"])
 def test_list_without_lines(regex: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A function without lines, or that there is not, is an error and no table."""

@@ -358,6 +358,44 @@ def test_unlike_types() -> None:
         merged([])
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+def test_common_types(order: tuple[int, int, int]) -> None:
+    """The result has the sample types that all have, by what they mean; a warning names the others."""
+    place = (Place(EXE.start, 1),)
+    profiles = [
+        loaded([EXE], [(place, (3, 300))], types=[("objects", "count"), ("space", "bytes")]),
+        loaded(
+            [EXE],
+            [(place, (9, 900, 4, 500))],
+            types=[
+                ("alloc_objects", "count"),
+                ("alloc_space", "bytes"),
+                ("inuse_objects", "count"),
+                ("inuse_space", "b"),
+            ],
+        ),
+        loaded([EXE], [(place, (2, 1))], types=[("inuse_space", "kb"), ("page", "count")]),
+    ]
+    whole = merged(profiles[row] for row in order)
+    assert whole.samples.values.tolist() == [[300 + 500 + 2 * 1024]]
+    (warning,) = whole.warnings
+    for name in ("objects/count", "alloc_space/bytes", "page/count"):
+        assert name in warning
+    assert "inuse_space" not in warning
+
+
+def test_default_of_common_types() -> None:
+    """A default that is left out is none; one that only a later profile has counts."""
+    place = (Place(EXE.start, 1),)
+    first = loaded([EXE], [(place, (1, 2, 3))], types=[("a", "count"), ("b", "count"), ("c", "count")])
+    second = loaded([EXE], [(place, (1, 2))], types=[("a", "count"), ("b", "count")])
+    first.default_sample_type = first.sample_types[2].type
+    assert merged([first, second]).default_sample_type == 0
+    second.default_sample_type = second.sample_types[0].type
+    whole = merged([first, second])
+    assert whole.strings[whole.default_sample_type] == b"a"
+
+
 def test_units() -> None:
     """Values in other units of time or size get the finer one, as in pprof; order and a final s make no difference."""
     place = Place(EXE.start, 1)
