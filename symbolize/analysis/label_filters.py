@@ -87,6 +87,21 @@ def samples_with_label(profile: Profile, name: str, text: str) -> Bool:
     return chosen
 
 
+def note_on_range(profile: Profile, name: str, text: str) -> str:
+    """That the filter `name` was read as a range of numbers where the labels it is for have texts only; else empty."""
+    key, wanted = parsed_filter(name, text)
+    if not isinstance(wanted, Range):
+        return ""
+    labels = profile.samples.labels
+    keys = [row for row in distinct(labels.key).tolist() if not key or profile.strings.text(row) == key]
+    texts = labels.text[np.isin(labels.key, keys)]
+    if not len(texts) or not texts.all():
+        return ""
+    value = text.removeprefix(f"{key}=")
+    whose, better = (f"{key} is a text", f"{key}=^{value}$") if key else ("labels here are texts", f":{value}$")
+    return f"{name} {text}: {value} was read as a number, and {whose}, which {better} matches"
+
+
 def of_samples(profile: Profile, chosen: Bool) -> Bool:
     """Which samples have a label that is chosen."""
     samples = profile.samples

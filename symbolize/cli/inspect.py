@@ -136,14 +136,14 @@ def text(inspection: Inspection) -> Iterator[str]:
 
 def profile_table(profiles: Sequence[ProfileContent]) -> Iterator[str]:
     """The profiles of a trace as a table; nothing for an input with one that has no name."""
-    from symbolize.analysis.units import quantity
+    from symbolize.analysis.units import quantity_of
 
     if not profiles[0].name:
         return
     rows = [("stacks", "value", "began", "lasts", "profile")]
     for each in profiles[:MAX_ROWS]:
         kind = each.sample_types[each.default_type]
-        value = f"{quantity(kind.total, kind.unit, ' ')} {kind.type}"
+        value = quantity_of(kind.total, kind.type, kind.unit)
         lasts = f"{each.seconds:,.1f} s" if each.seconds else "-"
         rows.append((f"{each.samples:,}", value, each.began or "-", lasts, each.title))
     widths = [max(len(printable(row[column])) for row in rows) for column in range(len(rows[0]))]

@@ -31,7 +31,7 @@ from symbolize.cli.options import (
 from symbolize.cli.outputs import chosen_output, inputs_of, is_same_file, output_paths, paths_of_all
 from symbolize.cli.reports import FORMS, Reports, check_report, profile_name
 from symbolize.cli.selection import FILTERS, add_selection_options, filters_of
-from symbolize.cli.shown import warn
+from symbolize.cli.shown import note_ranges, warn
 from symbolize.cli.symbolizing import open_symbolizer, symbolized
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.write.files import check_inputs, check_terminal
@@ -350,4 +350,5 @@ def write_output(run: Run, profile: Profile, path: str, name: str) -> None:
     from symbolize.write import write
 
     assert run.output is not None
+    note_ranges(run.options, profile)
     write(profile, path, emit=run.output.name, view=View(os.path.basename(name), filters=filters_of(run.options)))

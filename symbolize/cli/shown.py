@@ -212,11 +212,22 @@ def the_profile(options: argparse.Namespace, sources: Sequence[str], symbolizer:
     return next(shown_profiles(options, source, found, symbolizer))
 
 
+def note_ranges(options: argparse.Namespace, profile: Profile) -> None:
+    """Print which filters of labels were read as numbers though the labels are texts."""
+    for name in ("tagfocus", "tagignore"):
+        if text := getattr(options, name):
+            from symbolize.analysis.label_filters import note_on_range
+
+            if found := note_on_range(profile, name, text):
+                note(options, f"--{found}")
+
+
 def stacks_to_show(options: argparse.Namespace, profile: Profile, *, has_lines: bool = False) -> Stacks:
     """The stacks of a profile that the options ask for, with all sample types, and their source lines if asked for."""
     from symbolize.analysis import stacks_of
 
     filters = filters_of(options)
+    note_ranges(options, profile)
     stacks = stacks_of(profile, filters, has_lines=has_lines)
     if filters is not None and not len(stacks) and len(profile.samples):
         note(options, "no sample is left by --focus, --ignore, --hide, --show, --tagfocus and --tagignore")

@@ -20,6 +20,7 @@ from symbolize.cli.shown import (
     add_source_options,
     loaded_profiles,
     merged_profiles,
+    note_ranges,
     shown_profiles,
     sources_of,
     sources_of_outputs,
@@ -131,6 +132,7 @@ def write_views(
     is_complete = True
     for each, to in zip(shown, paths, strict=True):
         exists = os.path.exists(to)
+        note_ranges(options, each.profile)
         title = page_title(source, each.title)
         if title == view.base_title:  # files of one name in two folders
             view = replace(view, base_title=options.base)

@@ -12,13 +12,14 @@ class Unit(NamedTuple):
 
 
 def _units() -> Iterator[tuple[str, Unit]]:
-    """The units by all names that pprof knows for them, in the singular."""
+    """The units by all names that pprof knows for them, and minutes, in the singular."""
     for power, names in enumerate(("b byte", "kb kbyte kilobyte", "mb mbyte megabyte", "gb gbyte gigabyte")):
         yield from ((name, Unit("size", 1024**power)) for name in names.split())
     for power, names in enumerate(("tb tbyte terabyte", "pb pbyte petabyte"), 4):
         yield from ((name, Unit("size", 1024**power)) for name in names.split())
     for power, names in enumerate(("ns nanosecond", "us μs microsecond", "ms millisecond", "s sec second")):
         yield from ((name, Unit("time", 1000**power)) for name in names.split())
+    yield from ((name, Unit("time", 60 * 10**9)) for name in ("min", "minute"))
     yield from ((name, Unit("time", 3600 * 10**9)) for name in ("hour", "hr"))
     for power, prefix in enumerate(("nano", "micro", "milli", "", "kilo", "mega", "giga", "tera", "peta")):
         yield f"{prefix}gcu", Unit("gcu", 1000**power)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from symbolize.analysis.text import function_lines
-from symbolize.analysis.units import quantity
+from symbolize.analysis.units import quantity, quantity_of
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
 from symbolize.core.stack_check import StackCheck
@@ -109,11 +109,11 @@ def calls_text(check: StackCheck) -> str:
 
 def summary(report: Report, style: Style, width: int) -> Iterator[str]:
     """How much of the value is in named code, and how many frames have names."""
-    value = quantity(report.sample_value, report.unit, " ")
     kind = "CPU" if report.sample_type == "cpu" else printable(report.sample_type)
     number, what = (report.samples, "stack") if report.sample_count is None else (report.sample_count, "sample")
     samples = f"{number:,} {what}{'s' * (number != 1)}"
-    whole = samples if report.unit == "count" and report.sample_type == "samples" else f"{value} {kind} ({samples})"
+    value = quantity_of(report.sample_value, kind, report.unit)
+    whole = samples if report.unit == "count" and report.sample_type == "samples" else f"{value} ({samples})"
     text = (
         f"{report.leaf_percent:.1f} % of {' '.join(whole.split())} is in named code; {report.percent:.1f} % of the "
         "frames on the stacks have names."

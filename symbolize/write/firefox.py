@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from symbolize.analysis import FrameFlag, Stacks, call_tree
-from symbolize.analysis.units import SIZE_UNITS, TIME_UNITS
 from symbolize.core.arrays import Float64, Int64, distinct_inverse, pair, unpair
 from symbolize.core.mapped_names import base_name
 from symbolize.profile import NONE, AddressKind, Profile
+from symbolize.profile.units import unit_of
 from symbolize.symbol_files.breakpad import debug_id
 
 VERSION: Final = 48
@@ -131,11 +131,13 @@ def optional(rows: Any) -> list[int | None]:
 
 def samples(stacks: Int64, values: Float64, unit: str) -> Table:
     """One sample for each distinct stack. Its time is the sum of all before it, or its number."""
-    if unit in TIME_UNITS:
-        kind, weights = "tracing-ms", values * (TIME_UNITS[unit] / TIME_UNITS["milliseconds"])
+    known = unit_of(unit)
+    if known is not None and known.kind == "time":
+        kind, weights = "tracing-ms", values * (known.factor / NANOSECONDS)
         times = np.cumsum(np.abs(weights)) - np.abs(weights)
     else:
-        kind, weights = ("bytes", values * SIZE_UNITS[unit]) if unit in SIZE_UNITS else ("samples", values)
+        size = known.factor if known is not None and known.kind == "size" else None
+        kind, weights = ("samples", values) if size is None else ("bytes", values * size)
         times = np.arange(len(values))
     return table(stack=stacks.tolist(), time=times.tolist(), weight=weights.tolist()) | {"weightType": kind}
 

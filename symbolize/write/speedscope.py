@@ -5,11 +5,18 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from symbolize.analysis import Stacks, call_tree
+from symbolize.profile.units import unit_of
 from symbolize.write.folded import leaf_paths
 
 SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
-UNITS: Final = frozenset({"bytes", "microseconds", "milliseconds", "nanoseconds", "seconds"})
-"""Units that speedscope knows; all others are "none"."""
+UNITS: Final = {
+    ("time", 10**9): "seconds",
+    ("time", 10**6): "milliseconds",
+    ("time", 10**3): "microseconds",
+    ("time", 1): "nanoseconds",
+    ("size", 1): "bytes",
+}
+"""Units that speedscope knows, by what they measure and how many of the smallest unit they are."""
 
 
 def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[bytes]:
@@ -29,11 +36,12 @@ def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[
     }
     yield (json.dumps(head).removesuffix("}") + ', "profiles": [').encode()
     for column, (kind, unit) in enumerate(stacks.types):
-        weights = tree.values[:, column]
+        name, factor = unit_and_factor(unit)
+        weights = tree.values[:, column] * factor
         about = {
             "type": "sampled",
             "name": kind,
-            "unit": unit if unit in UNITS else "none",
+            "unit": name,
             "startValue": 0,
             "endValue": float(weights.sum()),
             "weights": weights[tree.leaves()].tolist(),
@@ -43,3 +51,11 @@ def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[
             yield (("," if row else "") + json.dumps(path)).encode()
         yield b"]}"
     yield b"]}\n"
+
+
+def unit_and_factor(name: str) -> tuple[str, int]:
+    """The unit of speedscope for values in the unit `name`, and what they are multiplied with; "none" for a count."""
+    unit = unit_of(name)
+    if unit is None or (unit.kind, 1) not in UNITS:
+        return "none", 1
+    return (UNITS[unit], 1) if unit in UNITS else (UNITS[unit.kind, 1], unit.factor)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from symbolize.analysis import Filters
 from symbolize.analysis.filters import selected
+from symbolize.analysis.label_filters import note_on_range
 from symbolize.core.errors import UsageError
 from symbolize.load.pprof import load
 from symbolize.profile import Profile
@@ -52,6 +53,30 @@ def written(samples: list[list[Label]]) -> bytes:
             sample.label.add(key=string(key), str=string(text), num=value, num_unit=string(unit))
     message.string_table.extend(text.encode() for text in strings)
     return bytes(message.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("text", "better"),
+    [
+        ("span=42", "span=^42$"),
+        ("42", ":42$"),
+        ("span=40:50", "span=^40:50$"),
+        ("span=^42$", ""),
+        ("size=42", ""),
+        ("none=42", ""),
+    ],
+)
+def test_range_on_texts(text: str, better: str) -> None:
+    """A number is a range also where the labels are texts; a note says what matches the text."""
+    samples: list[list[Label]] = [[("span", "42", 0, "")], [("span", "7", 0, "")]]
+    profile = load(memoryview(written(samples if "size" not in text else [*samples, [("size", "", 42, "")]])), "x")
+    found = note_on_range(profile, "tagfocus", text)
+    assert bool(found) == bool(better)
+    if better:
+        assert f"{better} matches" in found
+        assert not chosen(selected(profile, Filters(tagfocus=text)))
+    if text.endswith("42") and better:
+        assert chosen(selected(profile, Filters(tagfocus=better))) == {0}
 
 
 def chosen(profile: Profile) -> set[int]:

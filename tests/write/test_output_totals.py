@@ -6,7 +6,6 @@ import io
 import json
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -14,9 +13,9 @@ import pytest
 import symbolize
 from symbolize.analysis import stacks_of
 from symbolize.analysis.text import tree_lines
-from symbolize.analysis.units import TIME_UNITS
 from symbolize.load import pprof as loader
 from symbolize.profile import Profile
+from symbolize.profile.units import unit_of
 from symbolize.write.outputs import OUTPUTS
 from tests.support.fixture_files import FIXTURES
 from tests.support.messages import profile_pb2
@@ -140,12 +139,12 @@ def test_totals(name: str, emit: str) -> None:
     made, file = subject(name), io.BytesIO()
     symbolize.write(made, file, emit=emit)
     column, wanted = made.weight_column(), float(total(made))
-    unit: Any = made.strings.text(made.sample_types[column].unit)
+    unit = unit_of(made.strings.text(made.sample_types[column].unit))
     found = TOTALS[emit](file.getvalue(), column)
     if emit in ROUNDED:
         found *= wanted
-    elif emit == "firefox" and unit in TIME_UNITS:
-        found /= TIME_UNITS[unit] * 1000
+    elif emit == "firefox" and unit is not None and unit.kind == "time":
+        found *= 1e6 / unit.factor
     assert found == pytest.approx(wanted, rel=ROUNDED.get(emit, 1e-9))
 
 

@@ -88,7 +88,8 @@ def test_data_has_the_whole_tree() -> None:
     tree = call_tree(stacks)
     header, columns = read_data(page_of(picture_of(stacks, View("census"))))
     order, depth = preorder(tree.parent)
-    assert header["types"] == [list(each) for each in stacks.types]
+    assert [each[:2] for each in header["types"]] == [list(each) for each in stacks.types]
+    assert [each[2:] for each in header["types"]] == [["", 1], ["time", 1]]
     assert header["names"] == [*tree.frames.names]
     assert columns["node.frame"][1:].tolist() == tree.frame[order][1:].tolist()
     assert columns["node.flags"].tolist() == tree.flags[order].tolist()

@@ -97,6 +97,25 @@ def test_speedscope(shown: Profile) -> None:
     assert stacks[:3] == [["main", "outer", "inner"], ["main", "[app]"], ["twin"]]
 
 
+@pytest.mark.parametrize(
+    ("unit", "speedscope", "firefox"),
+    [
+        ("ms", ("milliseconds", 3), ("tracing-ms", 3)),
+        ("minutes", ("nanoseconds", 180e9), ("tracing-ms", 180e3)),
+        ("kB", ("bytes", 3072), ("bytes", 3072)),
+        ("byte", ("bytes", 3), ("bytes", 3)),
+        ("cycles", ("none", 3), ("samples", 3)),
+    ],
+)
+def test_units(unit: str, speedscope: tuple[str, float], firefox: tuple[str, float]) -> None:
+    """Values have a unit that the viewer knows, however it is spelled."""
+    shown = loader.load(memoryview(profile([], [([Place(1, 0, (Line("f"),))], [3])], types=[("x", unit)])), "x.pb")
+    (only,) = json.loads(written(shown, "speedscope"))["profiles"]
+    assert (only["unit"], only["weights"], only["endValue"]) == (speedscope[0], [speedscope[1]], speedscope[1])
+    (thread,) = json.loads(written(shown, "firefox"))["threads"]
+    assert (thread["samples"]["weightType"], thread["samples"]["weight"]) == (firefox[0], [firefox[1]])
+
+
 def test_firefox(shown: Profile) -> None:
     """All tables are whole; frames have the address in their file, how they were inlined, and how they got names."""
     file = json.loads(written(shown, "firefox", title="cpu.prof"))

@@ -83,7 +83,7 @@ class App {
 
   setType(kind) {
     const { data, tree } = this;
-    this.unit = data.types[kind][1];
+    this.unit = new Unit(...data.types[kind].slice(1));
     const weights = (this.weights = new Weights(tree, data, kind));
     const rows = data.names.length;
     const net = (this.net = { value: weights.total[0], base: weights.baseTotal?.[0] ?? 0 });

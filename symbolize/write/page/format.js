@@ -2,7 +2,7 @@
 
 const DASH = "–";
 const SCALES = {
-  nanoseconds: [
+  time: [
     [3.6e12, "h"],
     [6e10, "min"],
     [1e9, "s"],
@@ -10,32 +10,18 @@ const SCALES = {
     [1e3, "µs"],
     [1, "ns"],
   ],
-  microseconds: [
-    [3.6e9, "h"],
-    [6e7, "min"],
-    [1e6, "s"],
-    [1e3, "ms"],
-    [1, "µs"],
-  ],
-  milliseconds: [
-    [3.6e6, "h"],
-    [6e4, "min"],
-    [1e3, "s"],
-    [1, "ms"],
-  ],
-  seconds: [
-    [3600, "h"],
-    [60, "min"],
-    [1, "s"],
-  ],
-  bytes: [
+  size: [
+    [2 ** 50, "PB"],
     [2 ** 40, "TB"],
     [2 ** 30, "GB"],
     [2 ** 20, "MB"],
     [2 ** 10, "kB"],
     [1, "B"],
   ],
+  gcu: ["P*", "T*", "G*", "M*", "k*", "", "m*", "u*", "n*"].map((prefix, i) => [1e3 ** (8 - i), `${prefix}GCU`]),
 };
+const COUNTS = /^(count|sample|unit)?s?$/i;
+const MAX_UNIT = 32;
 const HIDDEN_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
@@ -44,14 +30,22 @@ function shown(name) {
   return name.replace(HIDDEN_CHARACTERS, "\ufffd");
 }
 
+/** A unit: what it measures, and how many of the smallest unit for that it is. */
+class Unit {
+  constructor(name, kind, factor) {
+    this.suffix = COUNTS.test(name) || name.length > MAX_UNIT ? "" : ` ${shown(name)}`;
+    this.scales = SCALES[kind];
+    this.factor = factor;
+  }
+}
+
 /** A value with its unit: three or four significant digits; binary multiples of bytes, as pprof. */
-function formatValue(value, unit) {
-  const size = Math.abs(value);
-  const scales = SCALES[unit];
-  if (!scales) return WHOLE.format(value) + (unit && unit !== "count" ? ` ${unit}` : "");
+function formatValue(value, { suffix, scales, factor }) {
+  if (!scales) return WHOLE.format(value) + suffix;
+  const size = value * factor;
   if (size === 0) return "0";
-  const [scale, name] = scales.find(([least]) => size >= least) ?? scales[scales.length - 1];
-  const scaled = value / scale;
+  const [scale, name] = scales.find(([least]) => Math.abs(size) >= least) ?? scales[scales.length - 1];
+  const scaled = size / scale;
   const digits = Number.isInteger(scaled) ? 0 : Math.abs(scaled) < 10 ? 2 : Math.abs(scaled) < 100 ? 1 : 0;
   return `${scaled.toFixed(digits)} ${name}`;
 }

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from symbolize.analysis.kernels import number_nodes
 from symbolize.core.arrays import Int32, Int64, views
+from symbolize.profile.units import unit_of
 
 if TYPE_CHECKING:
     from symbolize.write.page.page import Picture
@@ -78,7 +79,7 @@ def _header(picture: "Picture", columns: Columns) -> dict[str, Any]:
     frames = picture.tree.frames
     header: dict[str, Any] = {
         "baseTitle": picture.base_title,
-        "types": [[kind, unit] for kind, unit in picture.sample_types],
+        "types": [[*each, *(unit_of(each[1]) or ("", 1))] for each in picture.sample_types],
         "selected": picture.default,
         "difference": picture.base_values is not None,
         "sources": sorted(picture.sources),
