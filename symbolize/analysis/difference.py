@@ -7,17 +7,20 @@ import numpy as np
 
 from symbolize.analysis.frames import FrameNames, Texts
 from symbolize.analysis.stacks import Stacks
+from symbolize.analysis.units import quantity
 from symbolize.core.arrays import Float64, Int32
 from symbolize.core.errors import UsageError
-from symbolize.profile.sample_types import Column, aligned
+from symbolize.profile import Profile
+from symbolize.profile.sample_types import Column, aligned, kinds_of
 
 
-def difference(new: Stacks, base: Stacks) -> Stacks:
+def difference(new: Stacks, base: Stacks, *, normalize: bool = False) -> Stacks:
     """The stacks of both: of the 2k columns of values the first k are those of `new`, the others those of `base`.
 
     Frames are the same where name and module are, since builds may be of other folders; where a profile has that name
     in several files, the file has to be the same too. There are the sample types that both have, in the finer unit.
-    Raises UsageError if the one that `new` is shown by is not among them.
+    With `normalize` the values of `new` are scaled so that its totals are those of `base`: the change is that of the
+    shares. Raises UsageError if the sample type that `new` is shown by is not in both.
     """
     common = aligned(*([(kind.encode(), unit.encode()) for kind, unit in each.types] for each in (new, base))).common()
     own = [column.row for column in common.columns[0]]
@@ -29,6 +32,9 @@ def difference(new: Stacks, base: Stacks) -> Stacks:
     (values, totals), (base_values, base_totals) = (
         scaled(stacks, columns) for stacks, columns in zip((new, base), common.columns, strict=True)
     )
+    if normalize:
+        ratios = np.divide(base_totals, totals, out=np.zeros_like(totals), where=totals != 0)
+        values, totals = values * ratios, totals * ratios
     names, new_frames, base_frames = joined_names(new.names, base.names)
     files, sources = joined_files(new.files, base.files)
     k = len(own)
@@ -51,6 +57,28 @@ def difference(new: Stacks, base: Stacks) -> Stacks:
         default=own.index(new.default),
         totals=np.concatenate((totals, base_totals)),
     )
+
+
+def note_on_extent(new: Profile, base: Profile) -> str:
+    """What differs by more than a twentieth of how long two profiles were recorded, or of their totals: their values
+    are hard to compare then. Empty if nothing does, or if it is not known."""
+    durations = base.duration_nanos, new.duration_nanos
+    if differ(*durations):
+        texts = [quantity(each, "nanoseconds", " ") for each in durations]
+        return f"the base was recorded for {texts[0]}, the other profile for {texts[1]}"
+    common = aligned(kinds_of(new), kinds_of(base)).common()
+    for kind, own, other in zip(common.kinds, *common.columns, strict=True):
+        pair = [(base, other), (new, own)]
+        totals = [float(np.abs(each.samples.values[:, c.row].astype(np.float64)).sum()) * c.factor for each, c in pair]
+        if own.row == new.weight_column() and differ(*totals):
+            texts = [quantity(each, kind[1].decode("utf-8", "backslashreplace"), " ") for each in totals]
+            return f"the base has a total of {texts[0]}, the other profile of {texts[1]}"
+    return ""
+
+
+def differ(first: float, second: float) -> bool:
+    """Whether two numbers are known and differ by more than a twentieth of the smaller one."""
+    return min(first, second) > 0 and max(first, second) > 1.05 * min(first, second)
 
 
 def scaled(stacks: Stacks, columns: Sequence[Column]) -> tuple[Float64, Float64]:

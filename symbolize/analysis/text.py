@@ -1,5 +1,6 @@
 """Totals, call trees and annotated sources as lines of text."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
@@ -30,7 +31,8 @@ def total_line(stacks: Stacks) -> str:
     left, totals = np.abs(stacks.values).sum(axis=0).tolist(), []
     for column in range(stacks.default, len(left), len(stacks.types)):
         shown, total = left[column], float(stacks.totals[column])
-        both = quantity(total, unit) if shown == total else f"{quantity(shown, unit)} of {quantity(total, unit)}"
+        is_all = math.isclose(shown, total)
+        both = quantity(total, unit) if is_all else f"{quantity(shown, unit)} of {quantity(total, unit)}"
         totals.append(both + stacks.net(column))
     return printable(f"{kind}: {', base '.join(totals)}")
 
@@ -64,17 +66,19 @@ def table_lines(columns: Sequence[Sequence[str]], names: Sequence[str], width: i
 
 
 def difference_lines(stacks: Stacks, count: int | None = None, width: int | None = None) -> Iterator[str]:
-    """A row a function of a `difference`, those whose own value changed most first. Percentages are of the base."""
+    """A row a function of a `difference`, those whose own value changed most first. The change is in percent of the
+    total of the base, base and new are of their own totals."""
     yield total_line(stacks)
     unit, base_column = stacks.types[stacks.default][1], stacks.default + len(stacks.types)
-    total = float(stacks.totals[base_column])
-    columns = [["change"], ["change%"], ["base"], ["new"], ["cum change"]]
+    new_total, total = (float(stacks.totals[column]) for column in (stacks.default, base_column))
+    columns = [[each] for each in ("change", "change%", "base", "base%", "new", "new%", "cum change")]
     names = ["function"]
     for new, base in function_totals(stacks).most_changed(stacks.default, base_column, count):
         change = new.flat - base.flat
         share = f"{100 * change / total:+.2f}%" if total else "-"
         cumulative = signed(new.cumulative - base.cumulative, unit)
-        figures = (signed(change, unit), share, quantity(base.flat, unit), quantity(new.flat, unit), cumulative)
+        both = (quantity(base.flat, unit), percent(base.flat, total), quantity(new.flat, unit))
+        figures = (signed(change, unit), share, *both, percent(new.flat, new_total), cumulative)
         for column, figure in zip(columns, figures, strict=True):
             column.append(figure)
         names.append(new.name)

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from symbolize.analysis.kernels import weigh
 from symbolize.analysis.stacks import Stacks
 from symbolize.core.arrays import Float64, Int32, Int64, UInt8, views
+
+ROUNDING: Final = 1e-12
+"""Relative error of sums of scaled values."""
 
 
 class Sums(NamedTuple):
@@ -79,7 +82,7 @@ class FunctionTotals:
 
     def most_changed(self, column: int, base: int, count: int | None = None) -> list[tuple[FunctionRow, FunctionRow]]:
         """The rows that differ most between two columns, by own value, then by total, each in both columns."""
-        flat, cumulative = (each[:, column] - each[:, base] for each in (self.flat, self.cumulative))
+        flat, cumulative = (changes(each[:, column], each[:, base]) for each in (self.flat, self.cumulative))
         return [(self.row(row, column), self.row(row, base)) for row in self.ordered(flat, cumulative, count)]
 
     def ordered(self, first: Float64, second: Float64, count: int | None) -> list[int]:
@@ -97,6 +100,11 @@ class FunctionTotals:
     def row(self, row: int, column: int) -> FunctionRow:
         """One function in one sample type."""
         return FunctionRow(self.names[row], float(self.flat[row, column]), float(self.cumulative[row, column]))
+
+
+def changes(new: Float64, base: Float64) -> Float64:
+    """By how much values grew; what only rounding makes of scaled values is no change."""
+    return np.where(np.isclose(new, base, rtol=ROUNDING, atol=0), 0.0, new - base)
 
 
 def function_totals(stacks: Stacks) -> FunctionTotals:

@@ -58,6 +58,15 @@ def add_show_options(parser: Parser) -> None:
     add_volume_options(parser, "also report skipped binaries")
 
 
+def add_normalize_option(parser: Parser) -> None:
+    """Add the option of the commands that compare two profiles."""
+    parser.group("Selection").add_argument(
+        "--normalize",
+        action="store_true",
+        help="scale the profile to the total of the base:\nwhat changed is the share of each function",
+    )
+
+
 def add_source_options(parser: Parser) -> None:
     """Add the options for finding source files."""
     group = parser.group("Sources")
@@ -210,6 +219,16 @@ def the_profile(options: argparse.Namespace, sources: Sequence[str], symbolizer:
             "--merge"
         )
     return next(shown_profiles(options, source, found, symbolizer))
+
+
+def note_extent(options: argparse.Namespace, new: Shown, base: Profile) -> None:
+    """Print that two profiles are of unlike length or size, or what was done about it."""
+    from symbolize.analysis.difference import note_on_extent
+
+    if options.normalize:
+        note(options, f"the values of {new.title} are scaled to the total of the base")
+    elif found := note_on_extent(new.profile, base):
+        note(options, f"{new.title}: {found}; --normalize compares shares")
 
 
 def note_ranges(options: argparse.Namespace, profile: Profile) -> None:

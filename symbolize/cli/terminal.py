@@ -20,10 +20,12 @@ from symbolize.cli.options import (
 )
 from symbolize.cli.shown import (
     SHOW_BRIEF,
+    add_normalize_option,
     add_show_options,
     add_source_options,
     all_shown,
     note,
+    note_extent,
     sources_of,
     sources_of_outputs,
     stacks_to_show,
@@ -141,11 +143,12 @@ def diff_parser() -> Parser:
         "symbolize diff",
         "Print the functions whose value changed most between two profiles, BASE and then NEW.",
         ["[OPTIONS] BASE NEW", "[OPTIONS] --merge all BASE NEW..."],
-        brief=("-n", *SHOW_BRIEF),
+        brief=("-n", "--normalize", *SHOW_BRIEF),
         epilog=EXIT_CODES,
     )
     add_profiles(result, 2)
     add_count_option(result)
+    add_normalize_option(result)
     add_show_options(result)
     return result
 
@@ -159,7 +162,9 @@ def run_diff(arguments: Sequence[str]) -> int:
     from symbolize.analysis import difference
     from symbolize.analysis.text import difference_lines
 
-    stacks = difference(*(stacks_to_show(options, each.profile) for each in (new, base))).only_default()
+    note_extent(options, new, base.profile)
+    both = (stacks_to_show(options, each.profile) for each in (new, base))
+    stacks = difference(*both, normalize=options.normalize).only_default()
     if print_lines(difference_lines(stacks, options.count, width())) <= HEADING_LINES:
         note(options, "no function differs")
     return EXIT_DONE if base.is_complete and new.is_complete else EXIT_FAILED

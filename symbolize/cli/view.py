@@ -16,10 +16,12 @@ from symbolize.cli.outputs import chosen_output, inputs_of, output_paths, paths_
 from symbolize.cli.selection import filters_of
 from symbolize.cli.shown import (
     SHOW_BRIEF,
+    add_normalize_option,
     add_show_options,
     add_source_options,
     loaded_profiles,
     merged_profiles,
+    note_extent,
     note_ranges,
     shown_profiles,
     sources_of,
@@ -45,7 +47,7 @@ def view_parser() -> Parser:
         "symbolize view",
         "Write a page with a flame graph, a table of functions and source lines. It needs no network.",
         ["[OPTIONS] PROFILE..."],
-        brief=("-o", "--emit", "--open", "--base", "--source", "--path-map", *SHOW_BRIEF),
+        brief=("-o", "--emit", "--open", "--base", "--normalize", "--source", "--path-map", *SHOW_BRIEF),
         epilog="Exit codes: 0 done, 1 an input, output, binary or server failed, 2 usage, 130 interrupted.",
     )
     add_profiles(result)
@@ -65,6 +67,7 @@ def view_parser() -> Parser:
     )
     group.add_argument("--open", action="store_true", help="open the result in the browser")
     result.group("Selection").add_argument("--base", metavar="FILE", help="profile to compare with")
+    add_normalize_option(result)
     add_source_options(result)
     add_show_options(result)
     return result
@@ -80,6 +83,7 @@ def run_view(arguments: Sequence[str]) -> int:
     view = View(
         filters=filters_of(options),
         sources=sources_of(options) if options.source or options.path_map else None,
+        normalize=options.normalize,
     )
     code = EXIT_DONE
     with symbolizer_of(options) as symbolizer:
@@ -100,6 +104,8 @@ def check(options: argparse.Namespace, output: Output, paths: Sequence[str]) -> 
     """Raise UsageError if an output would overwrite an input, cannot be opened, or does not show what is asked for."""
     if output.name == PPROF and options.base:
         raise UsageError("--base has no effect on a pprof file, which has one profile")
+    if options.normalize and options.base is None:
+        raise UsageError("--normalize has an effect only with --base")
     for path in paths if output.is_binary else ():
         check_terminal(path)
     check_inputs(inputs_of(options), paths)
@@ -133,6 +139,8 @@ def write_views(
     for each, to in zip(shown, paths, strict=True):
         exists = os.path.exists(to)
         note_ranges(options, each.profile)
+        if view.base is not None:
+            note_extent(options, each, view.base)
         title = page_title(source, each.title)
         if title == view.base_title:  # files of one name in two folders
             view = replace(view, base_title=options.base)

@@ -49,8 +49,8 @@ OUTPUTS: Final = (
 class View:
     """What a view shows of a profile: its `title` (empty: the name of its file), the sample type that comes first, by
     name or number (empty: the profile's own), the samples and frames that `filters` leave, the `base` that it is
-    compared with, and where `sources` are found. A pprof file has what the filters leave, and that sample type as its
-    default. `caveats` are set when it is written."""
+    compared with, with `normalize` scaled to its totals, and where `sources` are found. A pprof file has what the
+    filters leave, and that sample type as its default. `caveats` are set when it is written."""
 
     title: str = ""
     sample_type: str = ""
@@ -59,10 +59,12 @@ class View:
     base_title: str = ""
     sources: "Sources | None" = None
     caveats: tuple[str, ...] = ()
+    normalize: bool = False
 
     def __post_init__(self) -> None:
         for name in ("title", "sample_type", "base_title"):
             check_type(name, getattr(self, name), "text", str)
+        check_type("normalize", self.normalize, "True or False", bool)
         if self.filters is not None or self.base is not None or self.sources is not None:
             from symbolize.analysis import Filters, Sources
             from symbolize.profile import Profile
@@ -133,7 +135,10 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
 
     view = view if view.title else replace(view, title=os.path.basename(profile.source) or "profile")
     both = (profile, view.base) if view.base is not None else (profile,)
-    view = replace(view, caveats=tuple(text for each in both for text in caveats_of(each)))
+    caveats = [text for each in both for text in caveats_of(each)]
+    if view.base is not None and view.normalize:
+        caveats.append("values are scaled to the total of the base")
+    view = replace(view, caveats=tuple(caveats))
     if view.sample_type:
         profile = replace(profile)
         choose_sample_type(profile, view.sample_type)
@@ -142,7 +147,7 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
         if not output.has_base:
             raise UsageError(f"{output.name} shows one profile; a difference can be shown as {kinds_with_base()}")
         base = analysis.stacks_of(view.base, view.filters, has_lines=output.has_files)
-        stacks = analysis.difference(stacks, base)
+        stacks = analysis.difference(stacks, base, normalize=view.normalize)
     if output.has_one_type:
         stacks = stacks.only_default()
     stacks.check_names()

@@ -20,6 +20,7 @@ from symbolize.analysis import (
     line_totals,
     stacks_of,
 )
+from symbolize.analysis.difference import note_on_extent
 from symbolize.analysis.stacks import CELLS
 from symbolize.analysis.top import sums, totals_by_key
 from symbolize.core.errors import InputError, UsageError
@@ -233,6 +234,44 @@ def test_difference_of_files(new: list[str], base: list[str], rows: set[tuple[st
     both = difference(*profiles)
     own = totals_by_key(both, both.frames, len(both.names))[0]
     assert {(file, *values) for file, values in zip(both.names.files, own[:, 1::2].tolist(), strict=True)} == rows
+
+
+def test_normalized_difference() -> None:
+    """The same program recorded for a fifth of the time has not changed: its values are scaled to the base's total."""
+    first, second = [PLACES[2]], [PLACES[3]]
+    base = stacks_of(made([(first, [30, 300]), (second, [10, 100])]))
+    new = stacks_of(made([(first, [6, 60]), (second, [2, 20])]))
+    plain, both = difference(new, base), difference(new, base, normalize=True)
+    assert plain.totals.tolist() == [8, 80, 40, 400]
+    assert both.totals.tolist() == [40, 400, 40, 400]
+    assert all(
+        row.flat == pytest.approx(old.flat) and row.cumulative == pytest.approx(old.cumulative)
+        for row, old in function_totals(both).most_changed(1, 3)
+    )
+    third = stacks_of(made([(stack, [6, 7 * value]) for stack in (first, second) for value in (1, 3, 11)]))
+    thirds = stacks_of(made([(stack, [6, 3 * value]) for stack in (first, second) for value in (1, 3, 11)]))
+    assert not function_totals(difference(third, thirds, normalize=True)).most_changed(1, 3)
+    nothing = difference(stacks_of(made([])), base, normalize=True)
+    assert nothing.totals.tolist() == [0, 0, 40, 400]
+
+
+@pytest.mark.parametrize(
+    ("durations", "values", "text"),
+    [
+        ((10, 2), (100, 100), "the base was recorded for 10.00 s, the other profile for 2.00 s"),
+        ((10, 10.4), (100, 105), ""),
+        ((0, 2), (100, 105), ""),
+        ((0, 0), (100, 106), "the base has a total of 100 ns, the other profile of 106 ns"),
+        ((10, 10), (-1000, 2000), "the base has a total of 1.00 us, the other profile of 2.00 us"),
+        ((0, 0), (0, 106), ""),
+    ],
+)
+def test_unlike_extent(durations: tuple[float, float], values: tuple[int, int], text: str) -> None:
+    """A note says where two profiles differ by more than 5 % in time or total."""
+    base, new = (made([([PLACES[2]], [1, value])]) for value in values)
+    for each, seconds in zip((base, new), durations, strict=True):
+        each.duration_nanos = int(seconds * 1e9)
+    assert note_on_extent(new, base) == text
 
 
 def test_difference_of_other_types() -> None:

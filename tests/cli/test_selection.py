@@ -97,7 +97,7 @@ def test_one_input_fails(capsys: pytest.CaptureFixture[str]) -> None:
         (["top"], "   9   75.00%    9   75.00%  work"),
         (["tree"], "   12  100.00%"),
         (["list", "work"], "         9          9      3"),
-        (["diff", "x.pb"], "    +6  +150.00%     3    9"),
+        (["diff", "x.pb"], "    +6  +150.00%     3  75.00%    9  75.00%"),
     ],
 )
 def test_tables_of_all(arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,25 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_normalize(capsys: pytest.CaptureFixture[str]) -> None:
+    """A profile of a fifth of the value is scaled to its base, and a note says so, or else what differs."""
+    Path("y.pb").write_bytes(profile([MAPPING], [([WORK, MAIN], [15]), ([BARE, MAIN], [5])]))
+    assert main(["diff", "y.pb", "x.pb"]) == 0
+    output = capsys.readouterr()
+    assert output.out.splitlines()[:3] == [
+        "samples: 4, base 20",
+        "change  change%  base   base%  new    new%  cum change  function",
+        "   -12  -60.00%    15  75.00%    3  75.00%         -12  work",
+    ]
+    assert output.err == "note: x.pb: the base has a total of 20, the other profile of 4; --normalize compares shares\n"
+    assert main(["diff", "--normalize", "y.pb", "x.pb"]) == 0
+    output = capsys.readouterr()
+    assert output.out.startswith("samples: 20, base 20\n")
+    assert output.err == "note: the values of x.pb are scaled to the total of the base\nnote: no function differs\n"
+    assert main(["view", "x.pb", "--base", "y.pb", "-o", "x.html"]) == 0
+    assert "--normalize compares shares" in capsys.readouterr().err
+
+
 MAPPED = "\nMAPPED_LIBRARIES:\n00400000-00401000 r-xp 00000000 00:00 4 /srv/app\n"
 DUMPS = {
     "gperftools": (
@@ -74,7 +93,7 @@ def test_growing_heap(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["diff", "1.heap", "2.heap", *choice]) == 0
         title, _, row = capsys.readouterr().out.splitlines()
         assert title.partition(": ")[2] == "500B, base 300B"
-        assert row.split() == ["+200B", "+66.67%", "300B", "500B", "+200B", "[app]"]
+        assert row.split() == ["+200B", "+66.67%", "300B", "100.00%", "500B", "100.00%", "+200B", "[app]"]
     assert main(["view", "2.heap", "--base", "1.heap", "-o", "leak.html"]) == 0
     capsys.readouterr()
     assert main(["top", "--merge", "all", "1.heap", "2.heap"]) == 0
@@ -106,6 +125,7 @@ def test_list_without_lines(regex: str, capsys: pytest.CaptureFixture[str]) -> N
         (["top", "x.pb", "--keep", "main"], "--keep has an effect only with --drop or --prune"),
         (["top", "x.pb", "--path-prefix", "a"], "--path-prefix a: has to be OLD=NEW"),
         (["top", "x.pb", "--tagfocus", "("], "tagfocus: '(' is not a regular expression"),
+        (["view", "x.pb", "--normalize"], "--normalize has an effect only with --base"),
         (["top", "x.pb", "--drop", "("], "drop: '(' is not a regular expression"),
         (["top", "x.pb", "--sample-index", "9"], "no sample type 9 is there"),
         (["view", "x.pb", "-o", "y.pb.gz", "--base", "x.pb"], "--base has no effect on a pprof file"),

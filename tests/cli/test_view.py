@@ -153,7 +153,7 @@ def test_diff(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = printed(capsys, "diff", PROFILE, CLANG, *both, "-n", "2")
     lines = out.splitlines()
     assert lines[0] == "cpu: 1.37s, base 1.51s"
-    assert lines[2].split()[:4] == ["-56.00ms", "-3.70%", "56.00ms", "0ns"]
+    assert lines[2].split()[:6] == ["-56.00ms", "-3.70%", "56.00ms", "3.70%", "0ns", "0.00%"]
     same, _ = printed(capsys, "diff", PROFILE, PROFILE, *both)
     assert len(same.splitlines()) == 2
 

@@ -280,12 +280,12 @@ def test_difference(tab: Page, tmp_path: Path) -> None:
         ["new", "300 ns (66.7 %)", "base", "100 ns (28.6 %)", "change", "+200 ns", "share", "+38.1 points"]
     )
     tab.key("t")
-    assert {row[6]: row[:3] for row in table(tab)} == {
-        "write": ["100 ns", "300 ns", "+200 ns"],
-        "read": ["200 ns", "100 ns", "−100 ns"],
-        "new": ["0", "50 ns", "+50 ns"],
-        "gone": ["50 ns", "0", "−50 ns"],
-        "main": ["0", "0", "0"],
+    assert {row[8]: row[:4] for row in table(tab)} == {
+        "write": ["100 ns", "300 ns", "+200 ns", "+38.1 points"],
+        "read": ["200 ns", "100 ns", "−100 ns", "−34.9 points"],
+        "new": ["0", "50 ns", "+50 ns", "+11.1 points"],
+        "gone": ["50 ns", "0", "−50 ns", "−14.3 points"],
+        "main": ["0", "0", "0", "0.0 points"],
     }
 
 

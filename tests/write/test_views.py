@@ -183,9 +183,12 @@ def test_text(shown: Profile) -> None:
     base = loader.load(memoryview(profile(MAPPINGS, STACKS[:1], types=TYPES)), "base")
     assert written(shown, "text", base=base).decode().splitlines()[:3] == [
         "cpu: 37.00ms, base 10.00ms",
-        "  change   change%     base      new  cum change  function",
-        "+20.00ms  +200.00%      0ns  20.00ms    +20.00ms  [app]",
+        "  change   change%     base    base%      new    new%  cum change  function",
+        "+20.00ms  +200.00%      0ns    0.00%  20.00ms  54.05%    +20.00ms  [app]",
     ]
+    note, title, _, row, *_ = written(shown, "text", base=base, normalize=True).decode().splitlines()
+    assert (note, title) == ("# values are scaled to the total of the base", "cpu: 10.00ms, base 10.00ms")
+    assert row.split() == ["-5.95ms", "-59.46%", "10.00ms", "100.00%", "4.05ms", "40.54%", "-5.95ms", "inner"]
 
 
 DELTA = {"kept": 1000, "freed": -400, "gone": -600, "moved": 300, "moved back": -300}

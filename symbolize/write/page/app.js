@@ -105,12 +105,12 @@ class App {
     const named = width ? `${formatShare(weights.named, width)} of samples in named code` : "no samples";
     const sum = weights.hasNegative ? " net" : "";
     const ofWhole = (value, whole) =>
-      formatValue(value, unit) + (value === whole ? "" : `${sum} of ${formatValue(whole, unit)}`);
+      formatValue(value, unit) + (changeOf(value, whole) ? `${sum} of ${formatValue(whole, unit)}` : "");
     const amounts = weights.isDifference
       ? [
           `${type}: ${ofWhole(net.value, totals.value)}`,
           `base: ${ofWhole(net.base, totals.base)}`,
-          `change: ${formatChange(net.value - net.base, unit)}`,
+          `change: ${formatChange(changeOf(net.value, net.base), unit)}`,
         ]
       : [`${ofWhole(net.value, totals.value)} ${type}`];
     const compared = data.baseTitle ? [`compared with ${shown(data.baseTitle)}`] : [];

@@ -37,12 +37,11 @@ class Details {
     const { weights, unit, totals, functions } = this.app;
     const withShare = (value, whole = totals.value) => `${formatValue(value, unit)} (${formatShare(value, whole)})`;
     if (weights.isDifference) {
-      const share = (value, whole) => (whole ? value / whole : 0);
       return [
         ["new", withShare(branch.value)],
         ["base", withShare(branch.base, totals.base)],
-        ["change", formatChange(branch.value - branch.base, unit)],
-        ["share", formatShareChange(share(branch.value, totals.value) - share(branch.base, totals.base))],
+        ["change", formatChange(changeOf(branch.value, branch.base), unit)],
+        ["share", formatShareChange(changeOf(shareOf(branch.value, totals.value), shareOf(branch.base, totals.base)))],
       ];
     }
     const facts = [["total here", withShare(branch.value)]];

@@ -61,6 +61,16 @@ function formatShare(part, whole) {
   return `${percent !== 0 && Math.abs(percent) < 0.05 ? percent.toFixed(2) : percent.toFixed(1)} %`;
 }
 
+/** By how much a value grew; what only rounding makes of scaled values is no change. */
+function changeOf(value, base) {
+  return Math.abs(value - base) <= 1e-12 * Math.max(Math.abs(value), Math.abs(base)) ? 0 : value - base;
+}
+
+/** A part of a total, 0 if there is none. */
+function shareOf(part, whole) {
+  return whole ? part / whole : 0;
+}
+
 function formatShareChange(change) {
   const percent = (100 * change).toFixed(1);
   return `${change > 0 ? "+" : ""}${percent} points`.replace("-", "−");

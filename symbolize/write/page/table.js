@@ -55,16 +55,22 @@ class FunctionTable {
       ];
     }
     const change = (key, label, values, base) => {
-      const value = (row) => values[row] - base[row];
+      const value = (row) => changeOf(values[row], base[row]);
       return { key, label, value, size: (row) => Math.abs(value(row)), text: (row) => formatChange(value(row), unit) };
+    };
+    const share = (key, label, values, base) => {
+      const value = (row) => changeOf(shareOf(values[row], totals.value), shareOf(base[row], totals.base));
+      return { key, label, value, size: (row) => Math.abs(value(row)), text: (row) => formatShareChange(value(row)) };
     };
     return [
       numbers("base-flat", "Flat base", baseFunctions.flat, true),
       numbers("flat", "Flat new", functions.flat, true),
       change("delta-flat", "Flat change", functions.flat, baseFunctions.flat),
+      share("share-flat", "Flat share", functions.flat, baseFunctions.flat),
       numbers("base-cum", "Cum base", baseFunctions.cumulative, true),
       numbers("cum", "Cum new", functions.cumulative, true),
       change("delta-cum", "Cum change", functions.cumulative, baseFunctions.cumulative),
+      share("share-cum", "Cum share", functions.cumulative, baseFunctions.cumulative),
       name,
       module,
     ];
