@@ -1,9 +1,11 @@
 """Totals by function and line, call trees, filters and differences, against plain Python over stacks of objects."""
 
+import gzip
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +28,7 @@ from symbolize.analysis.top import sums, totals_by_key
 from symbolize.core.errors import InputError, UsageError
 from symbolize.load import pprof as loader
 from symbolize.profile import Profile, choose_sample_type
+from tests.support.pprof_oracle import pprof
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 MAPPINGS = [
@@ -253,6 +256,26 @@ def test_normalized_difference() -> None:
     assert not function_totals(difference(third, thirds, normalize=True)).most_changed(1, 3)
     nothing = difference(stacks_of(made([])), base, normalize=True)
     assert nothing.totals.tolist() == [0, 0, 40, 400]
+
+
+@pytest.mark.needs("go")
+def test_pprof_normalizes_the_same(tmp_path: Path) -> None:
+    """By function the change is that of `-diff_base` with `-normalize`, which rounds the values of each sample."""
+    ours, theirs = (
+        [(PLACES[:3], [1, 3_000_000]), (PLACES[2:3], [2, 5_000_000]), (PLACES[8:9], [3, 1_000_000])],
+        [(PLACES[1:3], [1, 70_000]), (PLACES[2:3], [2, 900_000])],
+    )
+    base, new = made(ours), made(theirs)
+    types = [("samples", "count"), ("cpu", "nanoseconds")]
+    base_file = tmp_path / "base.gz"
+    base_file.write_bytes(gzip.compress(profile(MAPPINGS, ours, types=types)))
+    command = [profile(MAPPINGS, theirs, types=types)], "-normalize", f"-diff_base={base_file}"
+    found = function_totals(stacks_of(pprof(tmp_path, *command)))
+    expected = {row.name: (row.flat, row.cumulative) for row in found.heaviest(1)}
+    both = function_totals(difference(stacks_of(new), stacks_of(base), normalize=True)).most_changed(1, 3)
+    changes = {row.name: (row.flat - old.flat, row.cumulative - old.cumulative) for row, old in both}
+    assert expected == {name: pytest.approx(each, abs=2) for name, each in changes.items()}
+    assert changes
 
 
 @pytest.mark.parametrize(
