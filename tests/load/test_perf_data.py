@@ -215,6 +215,48 @@ def test_values_of_groups(form: Format) -> None:
     assert read(data).samples.values.tolist() == [[3, 300, 2, 70]]
 
 
+WAYS = {
+    "chain": (w.CALLCHAIN, {"chain": [w.USER_CHAIN, 0x400100, 0x400200]}),
+    "branches": (w.CALLCHAIN | w.BRANCHES, {"chain": [w.USER_CHAIN, 0x400100, 0x400200]}),
+    "dump": (w.USER_REGISTERS | w.USER_STACK, {"registers": [0x400100] * w.X86_64.bit_count(), "stack": b"12345678"}),
+    "unusable dump": (w.USER_REGISTERS | w.USER_STACK, {"registers": [1], "stack": b"12345678"}),
+    "deferred": (w.CALLCHAIN, {"chain": [w.DEFERRED_CHAIN, 9]}),
+    "deferred, branches": (w.CALLCHAIN | w.BRANCHES, {"chain": [w.DEFERRED_CHAIN, 9]}),
+    "never finished": (w.CALLCHAIN, {"chain": [w.DEFERRED_CHAIN, 8]}),
+}
+"""Fields of samples by how their stacks come."""
+
+
+@FORMS
+@pytest.mark.parametrize("way", WAYS)
+def test_values_of_groups_whatever_becomes_of_the_stack(form: Format, way: str) -> None:
+    """Each event of a group has its values, and a sample has one stack, on every way to it; samples of processes that
+    are left out take what counters grew by there."""
+    fields, stack = WAYS[way]
+    kind = w.IDENTIFIER | w.IP | w.TID | w.TIME | w.READ | fields
+    registers = 1 if way == "unusable dump" else w.X86_64
+    one = Event(0, 0, 100, False, kind, 0xC, ids=(1,), name="cycles", registers=registers, stack=8)
+    two = Event(0, 1, 100, False, kind, 0xC, ids=(2,), name="instructions", registers=registers, stack=8)
+
+    def sample(time: int, a: int, b: int, pid: int = 7) -> bytes:
+        counters = form.pack("QQQQQ", 2, a, 1, b, 2)
+        no_branches = form.pack("QQQQ", 1, 0, 0, 0)
+        branches = {"branches": no_branches} if fields & w.BRANCHES else {}
+        return form.sample(one, id=1, ip=0x400100, pid=pid, time=time, read=counters, **stack, **branches)
+
+    callers = form.side(one, w.DEFERRED, form.pack("Q", 9) + form.words([0x400100, 0x400200]), pid=7, time=6, id=1)
+    samples = [sample(2, 100, 30), sample(3, 250, 30), sample(4, 1250, 1030, 8), sample(5, 1300, 1070)]
+    records = [*app(form, one, id=1), *app(form, one, 8, id=1), *samples, callers]
+    profile = read(form.file([one, two], records), LoadOptions(sample_labels=(), choice=Choice(pids=[7])))
+    assert profile.samples.values.sum(axis=0).tolist() == [3, 300, 2, 70]
+    assert len(profile.samples.values) == (3 if way == "dump" else 1)
+    if profile.stack_dumps is not None:
+        assert profile.stack_dumps.sample.tolist() == [0, 1, 2]
+        assert profile.samples.values.tolist() == [[1, 100, 1, 30], [1, 150, 0, 0], [1, 50, 1, 40]]
+    chain = [0x400100] if way in ("dump", "unusable dump", "never finished") else [0x400100, 0x4001FF]
+    assert {tuple(address for _, address in each) for each in stacks(profile)} == {tuple(chain)}
+
+
 @FORMS
 def test_periods(form: Format) -> None:
     """A sample counts what it says, else the period of the event, else 1 where that is a frequency."""

@@ -7,7 +7,6 @@ import numpy as np
 
 from symbolize.core.arrays import (
     NONE,
-    Bool,
     Int32,
     Int64,
     distinct,
@@ -228,9 +227,10 @@ def _locations(profile: Profile, recording: "Recording", mapping_rows: Int32) ->
 
 def _samples(profile: Profile, recording: "Recording", rows: Rows, width: int) -> Int64:
     """Fill in the samples: one for each stack and its labels, but one for each stack dump; the sample of each row."""
-    has_dump = np.zeros(len(rows.stack), np.bool_)
-    has_dump[recording.samples.dump_array()[:, n.DUMP_ROW].astype(np.int64)] = True
-    first, sample_of_row = _merged(pair(rows.context, rows.stack), has_dump, len(recording.events))
+    dump_of_row = np.full(len(rows.stack), NONE, np.int64)
+    dumps, counts = recording.samples.dump_array().astype(np.int64)[:, [n.DUMP_ROW, n.DUMP_ROWS]].T
+    dump_of_row[ranges(dumps, counts)] = np.repeat(np.arange(len(dumps)), counts)
+    first, sample_of_row = _merged(pair(rows.context, rows.stack), dump_of_row, len(recording.events))
     values = np.zeros((len(first), 2 * width), np.int64)
     counted = rows.column != NONE
     at = (2 * (sample_of_row * width + rows.column))[counted].astype(np.int32)  # of VALUES
@@ -253,17 +253,16 @@ def _samples(profile: Profile, recording: "Recording", rows: Rows, width: int) -
     return sample_of_row
 
 
-def _merged(keys: Int64, has_dump: Bool, events: int) -> tuple[Int64, Int64]:
-    """The first row of each sample, ascending, and the sample of each row."""
+def _merged(keys: Int64, dump_of_row: Int64, events: int) -> tuple[Int64, Int64]:
+    """The first row of each sample, ascending, and the sample of each row. Each dump is of a sample of its own."""
     count = len(keys)
     if events < 2:  # rows of one event are different
         return np.arange(count), np.arange(count)
-    merged = np.flatnonzero(~has_dump)
+    merged = np.flatnonzero(dump_of_row == NONE)
     known, which = distinct_inverse(keys[merged])
-    group = np.empty(count, np.int64)
+    group = len(known) + dump_of_row
     group[merged] = which
-    group[has_dump] = np.arange(len(known), len(known) + count - len(merged))
-    first = np.full(len(known) + count - len(merged), count, np.int64)
+    first = np.full(len(known) + int(dump_of_row.max(initial=NONE)) + 1, count, np.int64)
     np.minimum.at(first, group, np.arange(count))
     order = np.argsort(first)
     rank = np.empty(len(order), np.int64)

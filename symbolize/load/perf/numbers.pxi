@@ -137,7 +137,8 @@ cdef enum:
     DUMP_SIZE = 2
     DUMP_FLAGS = 3
     DUMP_SPACE = 4
-    DUMP_WORDS = 5
+    DUMP_ROWS = 5
+    DUMP_WORDS = 6
     DUMP_32BIT = 1
     DUMP_FULL = 2
     LOWEST_CODE = 4096

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -70,6 +70,15 @@ LABELS: Final = {
 DEFAULT_LABELS: Final = ("pid", "tid", "comm")
 
 
+class Waiting(NamedTuple):
+    """A sample that lacks its user callers so far: events and values that it counts for, context, stack, time."""
+
+    counts: list[list[int]]
+    context: int
+    stack: int
+    time: int
+
+
 class Recording:
     """What was read so far of the recording that errors call `name`."""
 
@@ -97,7 +106,7 @@ class Recording:
         self._registers = False
         self._spool: Spool | None = None
         self._spooled = 0
-        self._deferred: dict[tuple[int, int], list[tuple[int, int, int, int, int]]] = {}
+        self._deferred: dict[tuple[int, int], list[Waiting]] = {}
         self.unfinished = 0
         self.is_damaged = self.is_cut = self.has_compressed = False
         self._is_stale = True
@@ -128,9 +137,10 @@ class Recording:
         self.flush(None)
         self._name_events()
         for waiting in self._deferred.values():
-            for event, context, stack, value, _ in waiting:
-                self.samples.context, self.samples.time = context, 0
-                self.samples.count(event, stack, value)
+            for each in waiting:
+                self.samples.context, self.samples.time = each.context, 0
+                for event, value in each.counts:
+                    self.samples.count(event, each.stack, value)
                 self.unfinished += 1
         self._deferred.clear()
 
@@ -288,7 +298,7 @@ class Recording:
             elif status == n.DEFERRED:
                 scan = self.scan
                 waiting = self._deferred.setdefault((scan.tid, scan.cookie), [])
-                waiting.append((scan.event, self.samples.context, scan.stack, scan.value, self.samples.time))
+                waiting.append(Waiting(scan.counted(), self.samples.context, scan.stack, self.samples.time))
 
     def _side_band(self, begin: int, end: int) -> None:
         """Process a record of the kernel that is no sample."""
@@ -391,12 +401,13 @@ class Recording:
         for process in (self.samples.process, n.KERNEL_PROCESS):
             if self.samples.is_stale(process):
                 self.processes.refresh(process)
-        for event, context, stack, value, time in waiting:
-            self.samples.context, self.samples.time = context, time
+        for each in waiting:
+            self.samples.context, self.samples.time = each.context, each.time
             self.samples.begin_stack()
-            self.samples.append_frames(stack)
-            self.scan.finish_deferred(chain, count)
-            self.samples.count_built(event, value)
+            self.samples.append_frames(each.stack)
+            stack = self.scan.finish_deferred(chain, count)
+            for event, value in each.counts:
+                self.samples.count(event, stack, value)
 
 
 def text(record: Bytes) -> bytes:

@@ -41,6 +41,7 @@ cdef class Samples:
     cdef bint is_wanted(self) noexcept nogil
     cpdef void begin_stack(self) noexcept nogil
     cpdef int append_frames(self, Py_ssize_t stack) except -1 nogil
+    cdef bint is_built_of(self, unsigned long long address) noexcept nogil
     cdef int frame(self, int mode, unsigned long long address) except -1 nogil
     cdef int frame_row(self, unsigned long long address, int mapping) except -1 nogil
     cdef int mapping_at(self, Py_ssize_t process, unsigned long long address) noexcept nogil
@@ -51,9 +52,10 @@ cdef class Samples:
     cpdef int count(self, unsigned long long event, Py_ssize_t stack, unsigned long long value) except -1 nogil
     cdef int add_value(self, Py_ssize_t row, unsigned long long value) except -1 nogil
     cdef int extend_times(self) except -1 with gil
-    cdef Py_ssize_t add_dump(
-        self, unsigned long long event, Py_ssize_t stack, unsigned long long value
-    ) except -2 nogil
+    cdef Py_ssize_t add_dump(self) except -2 nogil
+    cdef int append_to_dump(
+        self, Py_ssize_t at, unsigned long long event, Py_ssize_t stack, unsigned long long value
+    ) except -1 nogil
     cdef int extend_dumps(self, Py_ssize_t size) except -1 with gil
     cdef Py_ssize_t space(self) except -2 nogil
 

@@ -200,6 +200,14 @@ class Samples:
             self.stacks.append(self.stacks.items[i])
         return 0
 
+    def is_built_of(self, address: cython.ulonglong) -> cython.bint:
+        """Whether the stack that is built has one frame, at this address."""
+        frame: cython.Py_ssize_t
+        if self.stacks.size != 1:
+            return False
+        frame = self.stacks.items[self.stacks.used]
+        return self.frames.words[frame * self.frames.stride] == address
+
     @cython.boundscheck(False)
     def frame(self, mode: cython.int, address: cython.ulonglong) -> cython.int:
         """Append a frame: an address in the mode of the processor that it belongs to.
@@ -288,10 +296,6 @@ class Samples:
         key[ROW_STACK] = stack
         return self.add_value(self.rows.add(), value)
 
-    def count_built(self, event: cython.ulonglong, value: cython.ulonglong) -> None:
-        """Add a sample of the context with the stack that was built."""
-        self.count(event, self.stacks.add(), value)
-
     def add_value(self, row: cython.Py_ssize_t, value: cython.ulonglong) -> cython.int:
         """Add one sample, taken at `time`, to a row; the sum stops at the largest number of 63 bits."""
         at: cython.Py_ssize_t = row * self.rows.stride
@@ -318,25 +322,30 @@ class Samples:
         self.times = extended(self.times, (self.time_count + 1) * TIMED_WORDS)
         return 0
 
-    def add_dump(self, event: cython.ulonglong, stack: cython.Py_ssize_t, value: cython.ulonglong) -> cython.Py_ssize_t:
-        """Add a sample of its own and its stack dump: where the words of this begin, or -1 if there are too many."""
-        key: cython.ulonglong[::1] = self.rows.key
-        row: cython.Py_ssize_t
+    def add_dump(self) -> cython.Py_ssize_t:
+        """Add a stack dump, whose rows `append_to_dump` adds: where its words begin, or -1 if there are too many."""
         at: cython.Py_ssize_t = self.dump_count * self.dump_stride
         space: cython.Py_ssize_t = self.space()
         if space < 0:
             return -1
-        key[ROW_EVENT] = event
-        key[ROW_CONTEXT] = self.context
-        key[ROW_STACK] = stack
-        row = self.rows.append()
-        self.add_value(row, value)
         if at + self.dump_stride > self.dumps.shape[0]:
             self.extend_dumps(at + self.dump_stride)
-        self.dumps[at + DUMP_ROW] = row
+        self.dumps[at + DUMP_ROW] = self.rows.count
+        self.dumps[at + DUMP_ROWS] = 0
         self.dumps[at + DUMP_SPACE] = space
         self.dump_count += 1
         return at
+
+    def append_to_dump(
+        self, at: cython.Py_ssize_t, event: cython.ulonglong, stack: cython.Py_ssize_t, value: cython.ulonglong
+    ) -> cython.int:
+        """Add a row of its own for an event that the sample of the last dump, whose words begin there, counts for."""
+        key: cython.ulonglong[::1] = self.rows.key
+        key[ROW_EVENT] = event
+        key[ROW_CONTEXT] = self.context
+        key[ROW_STACK] = stack
+        self.dumps[at + DUMP_ROWS] += 1
+        return self.add_value(self.rows.append(), value)
 
     def extend_dumps(self, size: cython.Py_ssize_t) -> cython.int:
         """Grow the table of dumps."""

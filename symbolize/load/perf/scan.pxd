@@ -46,9 +46,11 @@ cdef class Scan:
     cdef readonly unsigned long long pid
     cdef readonly unsigned long long tid
     cdef readonly unsigned long long cookie
-    cdef readonly unsigned long long value
+    cdef unsigned long long value
+    cdef unsigned long long[:, ::1] counts
+    cdef Py_ssize_t count_of_counts
     cdef readonly Py_ssize_t stack
-    cdef readonly Py_ssize_t event
+    cdef Py_ssize_t event
     cdef bint is_bad
     cdef unsigned long long ip
     cdef unsigned long long time
@@ -85,7 +87,9 @@ cdef class Scan:
     cdef void read_fields(self, Py_ssize_t event) noexcept nogil
     cdef void skip_values(self, unsigned long long form) noexcept nogil
     cdef int find_stack(self, int mode) except -1 nogil
-    cdef int count_values(self, Py_ssize_t event) except -1 nogil
+    cdef void read_counts(self, Py_ssize_t event) noexcept nogil
+    cdef void add_count(self, unsigned long long event, unsigned long long value) noexcept nogil
+    cdef int count_sample(self) except -1 nogil
     cdef void read_branches(self, Py_ssize_t event) noexcept nogil
     cdef int read_stack(self, int mode) except -1 nogil
     cdef int read_calls(self) except -1 nogil

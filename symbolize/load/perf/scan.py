@@ -22,6 +22,9 @@ MAX_CHAINS: int = 1 << 17
 MAX_CHAIN_BYTES: int = 48 << 20
 """How many callchains, and bytes of them, are recognized by their bytes. Others are looked up frame by frame."""
 
+MAX_COUNTS: int = 1 << 12
+"""Counters in a sample, at most: each takes two words at least of a record, whose size has 16 bits."""
+
 FIRST_MARKER = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFF001)
 """The lowest value in a callchain that is a marker of the context."""
 
@@ -60,6 +63,9 @@ class Scan:
         self.pid = self.tid = 0
         self.cookie = self.value = 0
         self.stack = self.event = 0
+        # What the sample counts for: events and values.
+        self.counts = memoryview(np.zeros((MAX_COUNTS, 2), np.uint64))
+        self.count_of_counts = 0
         self.is_bad = False
         self.chains = Chunks(MAX_CHAINS, MAX_CHAIN_BYTES, samples.mixer)
         # By row of `chains`: address of the sample, versions of the maps with the mode, stack.
@@ -261,6 +267,7 @@ class Scan:
         if thread < 0:
             return UNKNOWN_THREAD
         if not self.samples.is_wanted():
+            self.read_counts(event)  # what counters grew by here is not for the next sample
             self.unwanted += 1
             return DONE
         if self.samples.is_stale(self.samples.process):
@@ -274,6 +281,9 @@ class Scan:
         self.seen += 1
         self.samples.time = self.time
         self.samples.set_context(thread, self.pid, self.tid, self.cpu, self.cgroup, mode)
+        self.read_counts(event)
+        if self.count_of_counts == 0:
+            return DONE
         if self.branch_count > 0 or self.stack_size > 0:
             self.read_stack(mode)
             if self.user_frames == 0 and self.registers > 0:
@@ -282,13 +292,21 @@ class Scan:
             self.stack = self.samples.stacks.add()
         else:
             self.find_stack(mode)
-            if self.cookie != 0:
-                return DEFERRED
-        if self.events[event, SAMPLE_TYPE] & HAS_READ and self.events[event, READ_FORMAT] & READ_ID:
-            self.count_values(event)
-        else:
-            self.samples.count(event, self.stack, self.value)
+        if self.cookie != 0:
+            return DEFERRED
+        self.count_sample()
         return DONE
+
+    def count_sample(self) -> cython.int:
+        """Count the sample with its stack."""
+        i: cython.Py_ssize_t
+        for i in range(self.count_of_counts):
+            self.samples.count(self.counts[i, 0], self.stack, self.counts[i, 1])
+        return 0
+
+    def counted(self) -> list[list[int]]:
+        """Events and values that the sample counts for."""
+        return np.asarray(self.counts)[: self.count_of_counts].tolist()
 
     def find_stack(self, mode: cython.int) -> cython.int:
         """Find the stack of the sample by the bytes of its callchain, or build it."""
@@ -400,15 +418,19 @@ class Scan:
         else:
             self.skip(fixed + each, 8)
 
-    def count_values(self, event: cython.Py_ssize_t) -> cython.int:
-        """Count a sample for each event of a group: by how much its counter grew since it was read last (R296, values
-        of groups)."""
+    def read_counts(self, event: cython.Py_ssize_t) -> cython.void:
+        """Find what the sample counts for: its event, or each event of a group whose counter grew since it was read
+        last (R296, values of groups). Once for each sample, whatever becomes of its stack."""
         form: cython.ulonglong = self.events[event, READ_FORMAT]
         each: cython.Py_ssize_t = 2 + (1 if form & READ_LOST else 0)
         id_at: cython.Py_ssize_t = 8
         at: cython.Py_ssize_t = self.read_values
         row: cython.int
         value: cython.ulonglong
+        self.count_of_counts = 0
+        if not (self.events[event, SAMPLE_TYPE] & HAS_READ and form & READ_ID):
+            self.add_count(event, self.value)
+            return
         if not form & READ_GROUP:
             id_at += (8 if form & READ_ENABLED else 0) + (8 if form & READ_RUNNING else 0)
         for _i in range(self.read_count):
@@ -416,10 +438,15 @@ class Scan:
             if row >= 0:
                 value = self.word(at)
                 if value != self.values[row]:
-                    self.samples.count(self.event_of_id[row], self.stack, (value - self.values[row]) & MASK64)
+                    self.add_count(self.event_of_id[row], (value - self.values[row]) & MASK64)
                     self.values[row] = value
             at += 8 * each
-        return 0
+
+    def add_count(self, event: cython.ulonglong, value: cython.ulonglong) -> cython.void:
+        """Have the sample count for one more event."""
+        self.counts[self.count_of_counts, 0] = event
+        self.counts[self.count_of_counts, 1] = value
+        self.count_of_counts += 1
 
     def read_branches(self, event: cython.Py_ssize_t) -> cython.void:
         """Move over the branches, of which `branches` and `branch_count` say where and how many."""
@@ -488,20 +515,19 @@ class Scan:
         """Count the sample on its own, with its registers and the copy of its stack."""
         pc: cython.Py_ssize_t = self.events[self.event, IP_REGISTER]
         count: cython.Py_ssize_t = self.events[self.event, USER_REGISTERS]
-        at: cython.Py_ssize_t
+        at: cython.Py_ssize_t = -1
         i: cython.Py_ssize_t
         column: cython.int
         if pc > 0 and mode != USER_MODE:
             self.samples.frame(USER_MODE, self.word(self.registers + 8 * (pc - 1)))
-        if pc == 0:
-            self.without_callers += 1
-            self.samples.count(self.event, self.samples.stacks.add(), self.value)
-            return 0
-        at = self.samples.add_dump(self.event, self.samples.stacks.add(), self.value)
+        self.stack = self.samples.stacks.add()
+        if pc > 0:
+            at = self.samples.add_dump()
         if at < 0:
             self.without_callers += 1
-            self.samples.count(self.event, self.samples.stacks.add(), self.value)
-            return 0
+            return self.count_sample()
+        for i in range(self.count_of_counts):
+            self.samples.append_to_dump(at, self.counts[i, 0], self.stack, self.counts[i, 1])
         self.samples.dumps[at + DUMP_OFFSET] = self.stack_at
         self.samples.dumps[at + DUMP_SIZE] = self.stack_size
         self.samples.dumps[at + DUMP_FLAGS] = (DUMP_32BIT if self.abi == ABI_32 else 0) | (
@@ -513,17 +539,20 @@ class Scan:
                 self.samples.dumps[at + DUMP_WORDS + column] = self.word(self.registers + 8 * i)
         return 0
 
-    def finish_deferred(self, chain: cython.Py_ssize_t, count: cython.Py_ssize_t) -> None:
-        """Append the user part of a callchain, which the caller checked, to the stack that was begun (R299, deferred
+    def finish_deferred(self, chain: cython.Py_ssize_t, count: cython.Py_ssize_t) -> int:
+        """The stack that was begun with the user part of a callchain, which the caller checked (R299, deferred
         callchains)."""
         i: cython.Py_ssize_t
         value: cython.ulonglong
         is_first: cython.bint = True
         for i in range(count):
             value = self.word(chain + 8 * i)
-            if LOWEST_CODE <= value < FIRST_MARKER:
+            if is_first and self.samples.is_built_of(value):  # a sample in user code: it is the address
+                is_first = False
+            elif LOWEST_CODE <= value < FIRST_MARKER:
                 self.samples.frame(USER_MODE, value if is_first else value - 1)
                 is_first = False
+        return self.samples.stacks.add()
 
 
 @cython.cfunc
