@@ -117,6 +117,7 @@ def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bo
 
     Samples without a stack have the frame NO_STACK, of one more location than `profile` has."""
     totals = np.abs(profile.samples.values.astype(np.float64)).sum(axis=0)
+    column = max(profile.weight_column(), 0)  # whatever the filters leave
     if filters is not None:
         profile = selected(profile, filters)
     samples, strings = profile.samples, profile.strings
@@ -140,7 +141,7 @@ def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bo
         locations,
         values,
         types,
-        max(profile.weight_column(), 0),
+        column,
         totals,
         profile.source or "profile",
     )

@@ -323,11 +323,11 @@ class Manifest:
 
     def sum_percents(self) -> tuple[float, int]:
         """The percentages of the value of the profiles of all done inputs that have names, added up, and how many
-        profiles these are."""
+        profiles with values these are."""
         percent = "json_extract(coverage, '$.symbolized_percent')"
         row = self._base.execute(
             f"SELECT total({percent}), count({percent}) FROM inputs JOIN profiles ON input = number "
-            "WHERE turn = ? AND state = ?",
+            "WHERE turn = ? AND state = ? AND json_extract(coverage, '$.value') > 0",
             (self.generation, State.DONE),
         ).fetchone()
         return float(row[0]), int(row[1])

@@ -14,7 +14,7 @@ from symbolize.batch.monitoring.observers import Observer, ObserverGroup
 from symbolize.batch.monitoring.summary import Summary, Tally, write_quarantine
 from symbolize.cli.batch_progress import BatchProgress
 from symbolize.cli.hints import OPTION_HINTS
-from symbolize.cli.options import print_error, print_output
+from symbolize.cli.options import NO_SAMPLES, print_error, print_output
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.terminal import width_of
@@ -97,7 +97,7 @@ class BatchMonitor(Closeable):
 
     def report(self, manifest: Manifest, folder: str) -> float:
         """List the quarantined inputs in `folder`, and write the report on all inputs; the percentage of the sample
-        value of a profile that has names, on average. Raises OutputError."""
+        value of a profile that has names, on average, or NO_SAMPLES. Raises OutputError."""
         options = self._options
         self._progress.close()
         quarantine = self.list_quarantined(manifest, folder)
@@ -111,7 +111,9 @@ class BatchMonitor(Closeable):
                     self._write([summary.text(quarantine)], options.report_file)
             if not options.quiet and (options.report != "text" or options.report_file is None):
                 print_error(summary.text(quarantine, width_of(sys.stderr)).removesuffix("\n"))
-            return summary.percents.mean
+            if not summary.outputs:
+                return 100.0
+            return summary.percents.mean if summary.percents.count else NO_SAMPLES
 
     def _write(self, pieces: Iterable[str], name: str) -> None:
         """Write text to a file, or to standard output."""

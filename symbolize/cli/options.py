@@ -26,6 +26,8 @@ EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0,
 MERGE_ALL: Final = "all"
 """What --merge makes one profile of all inputs with."""
 MERGED: Final = "merged"
+NO_SAMPLES: Final = -1.0
+"""The coverage of what has no samples: below any limit."""
 """What that profile is called."""
 
 
@@ -317,6 +319,8 @@ def percentage(text: str) -> float:
 
 def below_text(percent: float, limit: float) -> str:
     """What is said of a coverage below --fail-under; it is rounded down, so that it is seen to be below."""
+    if percent == NO_SAMPLES:
+        return f"there are no samples, which is below --fail-under {limit:g}"
     return f"coverage {math.floor(10 * percent) / 10:.1f} % is below --fail-under {limit:g}"
 
 

@@ -17,6 +17,7 @@ from symbolize.cli.options import (
     EXIT_DONE,
     EXIT_FAILED,
     MERGED,
+    NO_SAMPLES,
     add_cache_options,
     add_input_options,
     add_naming_options,
@@ -285,7 +286,7 @@ def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
         result = symbolize_profile(run, each, profile_name(source, each, len(found) > 1), to, symbols)
         run.reports.add(result.report, source, each, "" if symbols is not None else to, several)
         run.profiles += 1
-        percent = min(percent, result.report.lower_percent)
+        percent = min(percent, NO_SAMPLES if result.report.no_samples else result.report.lower_percent)
         is_complete = is_complete and not result.report.failures
         if len(found) > 1:
             free_memory()

@@ -129,7 +129,9 @@ def shown_profiles(
         for failure in report.failures:
             print_error(f"symbolize: {printable(title)}: {printable(failure.sentence)}; run again")
         warn(options, title, report.warnings)
-        if report.leaf_percent < FEW_NAMES:
+        if report.no_samples:
+            note(options, f"{title}: {report.no_samples}")
+        elif report.leaf_percent < FEW_NAMES:
             share = f"{report.leaf_percent:.1f} % of the samples are in named code"
             note(options, f"{title}: {share}; symbolize {source} -b DIR says what is missing")
         note_caveats(options, title, result.profile)

@@ -45,6 +45,7 @@ from symbolize.profile.model import (
     StackSource,
     ValueType,
 )
+from symbolize.profile.sample_types import show_first_event
 from symbolize.proto import report_sample_tags as tags
 
 __all__ = ["OffCpuMode", "load", "matches"]
@@ -437,8 +438,6 @@ def _fill_samples(report: Report, profile: Profile, rows: Rows, events: Events) 
     for name, unit in zip(events.names, events.units, strict=True):
         profile.sample_types.append(ValueType(strings.add(name + b"_samples"), strings.add(b"count")))
         profile.sample_types.append(ValueType(strings.add(name), strings.add(unit)))
-    if profile.sample_types:
-        profile.default_sample_type = profile.sample_types[1].type
     width = len(profile.sample_types)
     counted = events.of_row != NONE
     if not counted.all():
@@ -455,6 +454,7 @@ def _fill_samples(report: Report, profile: Profile, rows: Rows, events: Events) 
     offsets, locations = _stacks_of(report.scan, stacks)
     label_offsets, labels = _labels(report, profile, descriptions, label_sets)
     profile.samples = Samples(offsets, locations, values, label_offsets, labels)
+    show_first_event(profile)
 
 
 def _stacks_of(scan: Any, stacks: Int32) -> tuple[Int64, Int32]:

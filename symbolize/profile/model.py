@@ -386,8 +386,10 @@ class Profile:
         return LeafKind(self.leaf_kinds[column]) if len(self.leaf_kinds) else LeafKind.UNKNOWN
 
     def weight_column(self) -> int:
-        """The column of values that weighs samples: the default sample type, else the last one (as pprof does)."""
+        """The column of values that weighs samples: the default sample type, else the last one (as pprof does) that
+        has values, else the last one."""
         for index, sample_type in enumerate(self.sample_types):
             if self.default_sample_type and sample_type.type == self.default_sample_type:
                 return index
-        return len(self.sample_types) - 1
+        last = len(self.sample_types) - 1
+        return next((column for column in range(last, -1, -1) if self.samples.values[:, column].any()), last)

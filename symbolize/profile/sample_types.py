@@ -162,8 +162,8 @@ def choose_sample_type(profile: Profile, name: str) -> None:
     """Make a sample type, given by its name or by its number from 0 on, the one that a profile is weighed and shown by.
 
     `inuse_space` denotes `space` too, as pprof has it, and the other way round; of several with the name the first is
-    meant. A number may be that of a later one: its values become the last then, which is what a profile without a
-    default is shown by. Raises UsageError for one that is not there.
+    meant. A number may be that of a later one: its values become the first then. Raises UsageError for one that is not
+    there.
     """
     names = [profile.strings.text(each.type) for each in profile.sample_types]
     column = int(name) if name.isascii() and name.isdigit() and len(name) <= MAX_DIGITS else position(names, name)
@@ -171,14 +171,23 @@ def choose_sample_type(profile: Profile, name: str) -> None:
         known = ", ".join(names) or "none"
         what = f"sample type {name} is there" if column is not None else f"sample type is called {name!r}"
         raise UsageError(f"no {what}; {profile.source or 'the profile'} has {known}")
+    profile.default_sample_type = profile.sample_types[column].type
     if names.index(names[column]) == column:
-        profile.default_sample_type = profile.sample_types[column].type
         return
-    order = [*range(column), *range(column + 1, len(names)), column]
+    order = [column, *range(column), *range(column + 1, len(names))]
     chosen = with_types(profile, order)
     profile.sample_types, profile.samples, profile.leaf_kinds = chosen.sample_types, chosen.samples, chosen.leaf_kinds
-    profile.default_sample_type = 0
     profile.sample_times = None  # they are of columns
+
+
+def show_first_event(profile: Profile, types: int = 2) -> None:
+    """Make the first event with values the one that the profile of a recording is weighed and shown by. Each event has
+    so many sample types: how often it was sampled, and how often it happened."""
+    count = len(profile.sample_types)
+    for column in (*range(types - 1, count, types), *range(count)):
+        if profile.samples.values[:, column].any():
+            profile.default_sample_type = profile.sample_types[column].type
+            return
 
 
 def with_types(profile: Profile, order: list[int]) -> Profile:

@@ -29,10 +29,7 @@ def page(sections: Iterable[str], rows: Sequence[ProfileRow] = ()) -> str:
     """The page with a section for each profile, and a table of all if there are several."""
     overview = ""
     if len(rows) > 1:
-        body = (
-            (f"{row.samples:,}", row.value, f"{row.leaf_percent:.1f} %", f"{row.percent:.1f} %", row.subject, row.kind)
-            for row in rows
-        )
+        body = ((f"{row.samples:,}", row.value, row.leaf_percent, row.percent, row.subject, row.kind) for row in rows)
         heads = ("stacks", "value", "named by samples", "named by frames", "profile", "kind")
         overview = f"<h1>{len(rows)} profiles</h1>{table(heads, (cells(row, 4) for row in body), 4)}"
     return (

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from symbolize.analysis import FunctionRow
 from symbolize.core.arrays import Int64
+from symbolize.core.errors import printable
 from symbolize.core.failures import Failure
 from symbolize.core.mapped_names import base_name
 from symbolize.core.reasons import Reason
@@ -164,26 +165,29 @@ class Report:
     sample_count: int | None = None
 
     def __repr__(self) -> str:
+        named = f"{self.leaf_percent:.1f} % of {self.sample_type or 'sample'} value is in named code"
         return (
-            f"<Report: {self.leaf_percent:.1f} % of {self.sample_type or 'sample'} value is in named code, "
+            f"<Report: {named if self.sample_value else 'no samples'}, "
             f"{self.symbolized_locations:,} of {self.locations:,} locations>"
         )
 
     @property
-    def percent(self) -> float:
-        """Percent of the frames, weighted by sample value, that have a name; 0 where no sample has a stack.
-
-        Where all values are 0, locations count; 100 if there are none.
-        """
+    def no_samples(self) -> str:
+        """A sentence for a profile without values, of which there is no percentage; empty for others."""
         if self.sample_value:
-            return 100.0 * self.symbolized_value / self.value if self.value else 0.0
-        return 100.0 * self.symbolized_locations / self.locations if self.locations else 100.0
+            return ""
+        return f"no samples: all values of {printable(self.sample_type)} are 0" if self.samples else "no samples"
+
+    @property
+    def percent(self) -> float:
+        """Percent of the frames, weighted by sample value, that have a name; 0 where no sample has a stack or a value."""
+        return 100.0 * self.symbolized_value / self.value if self.value else 0.0
 
     @property
     def leaf_percent(self) -> float:
         """Percent of the sample value whose leaf has a name, so that it is the value of a named function: samples
-        without a stack are in none. As `percent` where all values are 0."""
-        return 100.0 * self.symbolized_leaf_value / self.sample_value if self.sample_value else self.percent
+        without a stack are in none. 0 where there are no values."""
+        return 100.0 * self.symbolized_leaf_value / self.sample_value if self.sample_value else 0.0
 
     @property
     def lower_percent(self) -> float:

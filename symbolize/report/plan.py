@@ -27,7 +27,7 @@ def render(
         lines.append(begin + shortened(label(row), width - len(begin)))
         for text in details(row, verbose):
             lines += [style.dim(line) for line in wrapped(printable(text), width, 2 * INDENT, INDENT)]
-    text = (
+    text = report.no_samples or (
         f"there is a binary or a name for {report.leaf_percent:.1f} % of the value, and for {report.percent:.1f} % of "
         "the frames on the stacks"
     )

@@ -27,21 +27,22 @@ class ProfileRow:
     kind: str
     samples: int
     value: str
-    percent: float
-    leaf_percent: float
+    percent: str
+    leaf_percent: str
     output: str
 
     @classmethod
     def of(cls, report: Report, subject: str, kind: str, output: str) -> "ProfileRow":
         """The row for a report."""
         value = quantity(report.sample_value, report.unit, " ")
-        return cls(subject, kind, report.samples, value, report.percent, report.leaf_percent, output)
+        percents = (f"{each:.1f} %" if report.sample_value else "-" for each in (report.percent, report.leaf_percent))
+        return cls(subject, kind, report.samples, value, *percents, output)
 
 
 def render(rows: Sequence[ProfileRow], style: Style, width: int) -> Iterator[str]:
     """The table, in lines of `width` cells: names of profiles and outputs are shortened to fit."""
     numbers = [("stacks", *(f"{row.samples:,}" for row in rows)), ("value", *(row.value for row in rows))]
-    numbers += [("named", *(f"{row.leaf_percent:.1f} %" for row in rows))]
+    numbers += [("named", *(row.leaf_percent for row in rows))]
     names = [
         ("profile", *(printable(row.subject) for row in rows)),
         ("kind", *(printable(row.kind) for row in rows)),

@@ -115,8 +115,12 @@ def summary(report: Report, style: Style, width: int) -> Iterator[str]:
     value = quantity_of(report.sample_value, kind, report.unit)
     whole = samples if report.unit == "count" and report.sample_type == "samples" else f"{value} ({samples})"
     text = (
-        f"{report.leaf_percent:.1f} % of {' '.join(whole.split())} is in named code; {report.percent:.1f} % of the "
-        "frames on the stacks have names."
+        f"{report.no_samples}."
+        if report.no_samples
+        else (
+            f"{report.leaf_percent:.1f} % of {' '.join(whole.split())} is in named code; {report.percent:.1f} % of the "
+            "frames on the stacks have names."
+        )
     )
     if report.had_names:
         which = f"{report.had_names:,} of {report.symbolized_locations:,}"

@@ -247,6 +247,17 @@ def test_fail_under(limit: str, places: list[Place], code: int, capsys: pytest.C
     assert err.endswith(f" % is below --fail-under {limit}\n") == bool(code)
 
 
+@pytest.mark.parametrize("stacks", [[], [((Place(0x1000, 1, (Line("f"),)),), (0,))]], ids=["no samples", "no values"])
+def test_no_samples_are_below_any_limit(stacks: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing of nothing is no percentage: the report says so, and the check fails."""
+    Path("x.pb").write_bytes(profile([Mapping(0x1000, 0x2000, 0, "/bin/app")], stacks))
+    assert main(["x.pb", "--fail-under", "0"]) == 3
+    err = capsys.readouterr().err
+    assert "no samples" in err
+    assert "100.0 %" not in err
+    assert err.endswith("there are no samples, which is below --fail-under 0\n")
+
+
 def test_several_below_fail_under(capsys: pytest.CaptureFixture[str]) -> None:
     """One line for all, with the lowest; a coverage is rounded so that it is below."""
     for number in range(3):

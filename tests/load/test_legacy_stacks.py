@@ -101,6 +101,16 @@ def test_recorded(name: str) -> None:
     assert names(profile)[0] == ["" if name.startswith("[unknown]") else name for name in own]
 
 
+def test_the_first_event_with_values_is_shown() -> None:
+    """Tracepoints are printed without periods: their values are 0."""
+    switch = SAMPLE.replace(b"   1000 cycles:u", b"sched:sched_switch")
+    profile = load_any(io.BytesIO(switch + SAMPLE + switch))
+    assert profile.samples.values.sum(axis=0).tolist() == [2, 0, 1, 1000]
+    assert types(profile)[profile.weight_column()] == "cycles:u_event/count"
+    profile = load_any(io.BytesIO((switch + switch.replace(b"switch", b"wakeup") * 2).replace(b"    : ", b": ")))
+    assert types(profile)[profile.weight_column()] == "sched:sched_switch_sample/count"
+
+
 def test_recorded_lines() -> None:
     """Source lines that perf prints belong to the frame before."""
     stacks = list(load_any(FOLDER / "fields.perf-script").stacks())

@@ -103,7 +103,7 @@ def test_a_recording(form: Format, is_pipe: bool) -> None:
     assert types(profile) == [
         *("cycles_sample/count", "cycles_event/count", "page-faults:u_sample/count", "page-faults:u_event/count"),
     ]
-    assert profile.default_sample_type == 0
+    assert profile.strings.text(profile.default_sample_type) == "cycles_event"
     assert profile.samples.values.tolist() == [[2, 12, 0, 0], [0, 0, 1, 1]]
     kernel = "[kernel.kallsyms]_text"
     assert stacks(profile) == [
@@ -268,6 +268,34 @@ def test_periods(form: Format) -> None:
     frequency = read(form.file([Event(0, 0, 4000, True, kind)], sampled))
     assert frequency.samples.values.tolist() == [[1, 1]]
     assert frequency.period == 0
+
+
+@pytest.mark.parametrize(
+    ("periods", "shown"),
+    [
+        ((5, 9), "cycles_event"),
+        ((None, 9), "instructions_event"),
+        ((0, 9), "instructions_event"),
+        ((0, None), "cycles_sample"),
+        ((), "instructions_event"),
+    ],
+)
+def test_the_first_event_with_values_is_shown(periods: Sequence[int | None], shown: str) -> None:
+    """By its periods, else by how often it was sampled; the period of the profile is that of this event."""
+    kind = w.IDENTIFIER | w.IP | w.TID | w.PERIOD
+    events = [
+        Event(0, i, 100 + i, False, kind, ids=(i + 1,), name=name) for i, name in enumerate(("cycles", "instructions"))
+    ]
+    samples = [
+        LITTLE.sample(event, id=event.ids[0], ip=0x400000, pid=7, period=period)
+        for event, period in zip(events, periods, strict=False)
+        if period is not None
+    ]
+    profile = read(LITTLE.file(events, [*app(LITTLE, events[0], id=1), *samples]))
+    text = profile.strings.text
+    assert text(profile.sample_types[profile.weight_column()].type) == shown
+    event = shown.partition("_")[0]
+    assert (text(profile.period_type.type), profile.period) == (event, {"cycles": 100, "instructions": 101}[event])
 
 
 def test_units() -> None:

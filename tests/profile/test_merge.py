@@ -476,8 +476,8 @@ def test_a_chosen_type_keeps_its_leaves() -> None:
     profile = loaded([EXE], [((Place(EXE.start, 1),), (1, 2, 3, 4))], types=types)
     profile.leaf_kinds = np.array([0, 0, LeafKind.EXACT, LeafKind.CALL_SITE], np.uint8)
     choose_sample_type(profile, "2")
-    assert profile.samples.values.tolist() == [[1, 2, 4, 3]]
-    assert profile.leaf_kinds.tolist() == [0, 0, LeafKind.CALL_SITE, LeafKind.EXACT]
+    assert profile.samples.values.tolist() == [[3, 1, 2, 4]]
+    assert profile.leaf_kinds.tolist() == [LeafKind.EXACT, 0, 0, LeafKind.CALL_SITE]
 
 
 def test_unknown_fields_stay_with_their_rows() -> None:
@@ -504,6 +504,11 @@ def test_sample_types_are_chosen_as_in_pprof() -> None:
         assert profile.samples.values[0, profile.weight_column()] == expected
         again = load(encode(profile), "again")
         assert again.samples.values[0, again.weight_column()] == expected
+    profile = loaded([EXE], [((Place(EXE.start, 1),), (1, 2, 0))], types=types)
+    assert profile.weight_column() == 1  # the last one that has values
+    choose_sample_type(profile, "2")
+    assert profile.samples.values[0, profile.weight_column()] == 0
+    profile = loaded([EXE], [((Place(EXE.start, 1),), (1, 2, 3))], types=types)
     for name in ("3", "inuse_", "", "9" * 5000):
         with pytest.raises(UsageError, match="the profile has space, objects, space"):
             choose_sample_type(profile, name)

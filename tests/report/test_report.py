@@ -20,6 +20,7 @@ from symbolize.report import HINTS, TEXTS, Report, SharedCode, build_report
 from symbolize.report.html import page, section
 from symbolize.report.json import render as render_json
 from symbolize.report.missing import Missing
+from symbolize.report.plan import render as render_plan
 from symbolize.report.several import ProfileRow
 from symbolize.report.several import render as several
 from symbolize.report.text import render
@@ -140,11 +141,15 @@ def test_no_sample_has_a_stack() -> None:
 
 @pytest.mark.parametrize("stacks", [[], [([], [0])], [([ROOT], [0])]], ids=["no samples", "no frames", "no value"])
 def test_nothing_to_weigh(stacks: list[Any]) -> None:
-    """A profile without frames or value lacks nothing, and renders."""
+    """Of a profile without frames or value no percentage is shown as reached, and one without value has no samples."""
     made = report(stacks, {})
-    assert made.percent == made.leaf_percent == 100
-    assert "100.0 %" in render(made)
-    assert json.loads(render_json(made, "in", "out"))["symbolized_percent"] == 100
+    assert made.percent == made.leaf_percent == made.lower_percent == 0
+    assert json.loads(render_json(made, "in", "out"))["symbolized_percent"] == 0
+    shown = [render(made), render_plan(made), repr(made), *several([ProfileRow.of(made, "a", "", "")], Style(), 80)]
+    assert not any("100" in each for each in shown)
+    has_value = bool(made.sample_value)
+    assert [("no samples" in each, "%" in each) for each in shown[:3]] == [(not has_value, has_value)] * 3
+    assert ("%" in shown[4]) == has_value
 
 
 def full() -> Report:

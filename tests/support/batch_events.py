@@ -49,7 +49,7 @@ def coverage(*mappings: dict[str, Any], sample_type: str = "cpu", unit: str = "n
         "symbolized_locations": sum(each["symbolized_locations"] for each in mappings),
         "value": value,
         "symbolized_value": symbolized,
-        "symbolized_percent": round(100 * symbolized / value, 4) if value else 100.0,
+        "symbolized_percent": round(100 * symbolized / value, 4) if value else 0.0,
         "mappings": list(mappings),
         "warnings": [],
     }

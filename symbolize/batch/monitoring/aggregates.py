@@ -106,7 +106,7 @@ class Binaries(Closeable):
 
     def add(self, coverage: dict[str, Any]) -> None:
         """Count the mappings of a profile."""
-        by_value = coverage["value"] > 0
+        by_value = has_values(coverage)
         whole = coverage["value"] if by_value else coverage["locations"]
         kind = coverage["sample_type"][:MAX_NAME], coverage["unit"][:MAX_NAME]
         counted = set()
@@ -186,17 +186,22 @@ class Percents:
 
     @property
     def mean(self) -> float:
-        """The mean; 100 if there are none."""
-        return self._sum / self.count if self.count else 100.0
+        """The mean; 0 if there are none."""
+        return self._sum / self.count if self.count else 0.0
 
     def reached_by(self, part: float) -> float:
-        """The percentage that this part of them reaches: the median for 0.5; 100 if there are none."""
+        """The percentage that this part of them reaches: the median for 0.5; 0 if there are none."""
         below, allowed = 0, (1 - part) * self.count + 1e-6
         for percent, count in enumerate(self._counts):
             below += count
             if below > allowed:
                 return percent / PARTS
-        return 100.0
+        return 0.0
+
+
+def has_values(coverage: dict[str, Any]) -> bool:
+    """Whether a profile has frames with values, so that there is a percentage of them."""
+    return bool(coverage["value"])
 
 
 def base_name(path: str) -> str:

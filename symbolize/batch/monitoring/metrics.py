@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from symbolize.batch.engines.engine import Failure
 from symbolize.batch.fetching import NOT_NEEDED
 from symbolize.batch.manifest import IGNORED, UNREACHABLE, State
+from symbolize.batch.monitoring.aggregates import has_values
 from symbolize.batch.monitoring.observers import Observer
 from symbolize.binaries.store import ERRORS
 from symbolize.core.errors import printable
@@ -290,9 +291,10 @@ class Metrics(Observer, Collector):
             self._types.add(named)
         kind = named if named in self._types else None
         symbolized = Reason.SYMBOLIZED.code
-        self._percents += coverage["symbolized_percent"]
-        self._profiles += 1
-        self._set_coverage()
+        if has_values(coverage):
+            self._percents += coverage["symbolized_percent"]
+            self._profiles += 1
+            self._set_coverage()
         self._add("samples_total", coverage["samples"])
         self._add("locations_total", coverage["symbolized_locations"], symbolized)
         if kind:

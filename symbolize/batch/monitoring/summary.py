@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.analysis.units import quantity
 from symbolize.batch.manifest import Manifest, State
-from symbolize.batch.monitoring.aggregates import Binaries, BinarySums, Percents
+from symbolize.batch.monitoring.aggregates import Binaries, BinarySums, Percents, has_values
 from symbolize.batch.monitoring.observers import Observer, duration, input_fields, one_line, rate_text
 from symbolize.batch.news import News
 from symbolize.core.closing import Closeable
@@ -113,7 +113,7 @@ class Summary(Closeable):
         self.tally = tally
         self.states = dict.fromkeys(State, 0)
         self.reasons: dict[str, int] = {}
-        self.outputs = self.nameless = self.kept = self.incomplete = 0
+        self.outputs = self.empty = self.nameless = self.kept = self.incomplete = 0
         self.output_bytes = 0
         self.percents = Percents()
         self.binaries = Binaries()
@@ -139,8 +139,11 @@ class Summary(Closeable):
             for profile in self._manifest.profiles(row.number) if row.state == State.DONE else ():
                 self.outputs += 1
                 self.output_bytes += profile.size
-                self.percents.add(profile.coverage["symbolized_percent"])
-                self.nameless += not profile.coverage["symbolized_percent"]
+                if has_values(profile.coverage):
+                    self.percents.add(profile.coverage["symbolized_percent"])
+                    self.nameless += not profile.coverage["symbolized_percent"]
+                else:
+                    self.empty += 1
                 self.kept += profile.coverage.get("kept", False)
                 self.binaries.add(profile.coverage)
                 outputs.append({"path": profile.output, "bytes": profile.size, **profile.coverage})
@@ -179,6 +182,7 @@ class Summary(Closeable):
                 "profiles": self.outputs,
                 "bytes": self.output_bytes,
                 "without_names": self.nameless,
+                "empty": self.empty,
                 "kept": self.kept,
             },
             "coverage": {
@@ -243,13 +247,15 @@ class Summary(Closeable):
 
     def _lines(self, quarantine: str, width: int) -> Iterator[str]:
         yield from self._binaries_without_names(width)
-        if self.outputs:
+        if self.percents.count:
             half, most = self.percents.reached_by(0.5), self.percents.reached_by(0.9)
             text = (
                 f"coverage: on average {self.percents.mean:.1f} % of the sample value of a profile has names (median "
                 f"{half:.1f} %; 90 % of the profiles have at least {most:.1f} %)"
             )
             yield from wrapped(text, width, INDENT, "")
+        if self.empty:
+            yield f"no samples, or none with a stack: {self.empty} of {self.outputs} profiles, not in the coverage"
         if self.nameless:
             yield f"warning: NOTHING WAS SYMBOLIZED in {self.nameless} of {self.outputs} profiles"
         yield from self._counts(quarantine, width)

@@ -12,6 +12,7 @@ from symbolize.load.stand_ins import KERNEL_FILE, MappingKey, in_call, place_of
 from symbolize.names.stand_ins import StandIn, stand_in
 from symbolize.profile.facts import set_leaves
 from symbolize.profile.model import AddressKind, IdOrigin, LeafKind, Profile, StackSource
+from symbolize.profile.sample_types import show_first_event
 
 HEADER: Final = re.compile(
     rb"(?P<comm>\S.{0,255}?)\s{1,64}+(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})\s{1,64}+(?:\[\d+\]\s{1,64}+)?"
@@ -313,5 +314,6 @@ class Reader:
             types.append((event + b"_event", b"nanoseconds" if CLOCK.match(event) else b"count"))
         kept = (types, BOTH) if self.has_period else (types[::2], COUNTS)
         profile = self.stacks.build(*kept)
+        show_first_event(profile, 2 if self.has_period else 1)
         set_leaves(profile, LeafKind.EXACT, StackSource.FRAME_POINTERS)
         return profile

@@ -43,6 +43,7 @@ from symbolize.profile.model import (
     ValueType,
 )
 from symbolize.profile.sample_times import SampleTimes
+from symbolize.profile.sample_types import show_first_event
 from symbolize.profile.stack_dumps import StackDumps
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def build(recording: "Recording") -> Profile:
     mapping_rows = _mappings(profile, recording)
     _locations(profile, recording, mapping_rows)
     sample_of_row = _samples(profile, recording, rows, len(columns.names))
+    show_first_event(profile)
+    _period(profile, recording, columns)
     _dumps(profile, recording, sample_of_row, mapping_rows)
     _sample_times(profile, recording, rows, sample_of_row)
     _times(profile, recording)
@@ -114,13 +117,18 @@ def _rows(recording: "Recording") -> tuple[Rows, Columns]:
 
 
 def _sample_types(profile: Profile, recording: "Recording", columns: Columns) -> None:
-    """Two for each event: how often it was sampled, and how often it happened by that. The last is the default."""
+    """Two for each event: how often it was sampled, and how often it happened by that."""
     add = profile.strings.add
     for name, unit in zip(columns.names, columns.units, strict=True):
         profile.sample_types.append(ValueType(add(name + b"_sample"), add(b"count")))
         profile.sample_types.append(ValueType(add(name + b"_event"), add(unit)))
+
+
+def _period(profile: Profile, recording: "Recording", columns: Columns) -> None:
+    """The period of the event that is shown first, if that is a number."""
+    add, shown = profile.strings.add, profile.weight_column() // 2
     for event, column in zip(recording.events, columns.of_event.tolist(), strict=True):
-        if column == len(columns.names) - 1 and not event.is_frequency and event.period < 1 << 63:
+        if column == shown and not event.is_frequency and event.period < 1 << 63:
             profile.period_type = ValueType(add(columns.names[column]), add(columns.units[column]))
             profile.period = event.period
 

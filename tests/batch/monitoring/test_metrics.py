@@ -306,7 +306,7 @@ def test_a_look_and_the_coverage() -> None:
     metrics.entered("scan", 2)
     half = events.coverage(events.mapping(misses=[("not-found", 5, 50.0)]))
     metrics.handled(events.item(1), events.done(1, half))
-    metrics.handled(events.item(2), events.done(2))
+    metrics.handled(events.item(2), events.done(2, events.coverage(events.mapping()), events.coverage()))
     assert b"symbolize_coverage_percent 75.0\n" in metrics.render()
 
 

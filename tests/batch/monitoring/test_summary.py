@@ -93,15 +93,26 @@ def test_report_has_every_input(manifest: Manifest) -> None:
     assert found["inputs"]["done"] == 1
     assert found["inputs"]["unfinished"] == 2
     assert found["inputs"]["quarantined_by_reason"] == {"time": 1}
-    assert found["outputs"] == {"profiles": 2, "bytes": 1400, "without_names": 0, "kept": 0}
+    assert found["outputs"] == {"profiles": 2, "bytes": 1400, "without_names": 0, "empty": 1, "kept": 0}
 
 
 def test_report_on_nothing(manifest: Manifest) -> None:
     """No inputs make a report all the same."""
     found = report(manifest)
     assert (found["profiles"], found["binaries"]) == ([], [])
-    assert found["coverage"]["mean_percent"] == 100
+    assert set(found["coverage"].values()) == {0}
     assert text(manifest)[0] == "inputs: 0 done"
+
+
+def test_profiles_without_samples_have_no_coverage(manifest: Manifest) -> None:
+    """They are counted apart, in the report, its text, and what metrics begin with."""
+    half = events.coverage(events.mapping(misses=[("not-found", 5, 50.0)]))
+    fill(manifest, events.done(1, half, events.coverage()), events.done(2, events.coverage()))
+    found = report(manifest)
+    assert set(found["coverage"].values()) == {50}
+    assert (found["outputs"]["profiles"], found["outputs"]["empty"], found["outputs"]["without_names"]) == (3, 2, 0)
+    assert any("2 of 3 profiles" in line for line in text(manifest))
+    assert manifest.sum_percents() == (50, 1)
 
 
 def test_report_is_of_one_generation(manifest: Manifest) -> None:
@@ -391,7 +402,7 @@ def test_full_temporary_disk_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_percents() -> None:
     """Medians to a hundredth, without keeping what was added."""
     percents = Percents()
-    assert (percents.mean, percents.reached_by(0.5)) == (100, 100)
+    assert (percents.mean, percents.reached_by(0.5)) == (0, 0)
     for value in (0.0, 50.0, 99.99, 99.991, 100.0):
         percents.add(value)
     assert percents.reached_by(0.5) == 99.99
