@@ -14,6 +14,7 @@ from symbolize.core.errors import InputError
 from symbolize.load import gperftools_records, memory_map
 from symbolize.load.legacy.frames import PROFILER
 from symbolize.load.legacy.samples import fill_samples
+from symbolize.load.model import another_profile
 from symbolize.profile.facts import set_leaves
 from symbolize.profile.model import LeafKind, Profile, StackSource, ValueType
 
@@ -110,7 +111,7 @@ def load(data: memoryview, source: str, keep_trampolines: bool = False, *, is_ra
         if not keep_trampolines:
             records = _without_trampolines(records, profile.warnings)
         records = records.without_doubled_leaves()
-    text = bytes(data[records.end :])
+    text = _without_others(bytes(data[records.end :]), records.end, profile.warnings)
     if text and not header.is_java and not text[-1:].isspace():
         profile.warnings.append("The memory map ends within a line: its last mapping may be incomplete.")
 
@@ -131,6 +132,15 @@ def load(data: memoryview, source: str, keep_trampolines: bool = False, *, is_ra
     else:
         memory_map.attach(profile, text, source)
     return profile
+
+
+def _without_others(text: bytes, begin: int, warnings: list[str]) -> bytes:
+    """What is behind the records at `begin`, up to the header of another profile, which is said."""
+    at = text.find(b"\0")
+    if at < 0 or _read_header(memoryview(text)[at:]) is None:
+        return text
+    warnings.append(another_profile(begin + at))
+    return text[:at]
 
 
 def _read_header(data: memoryview) -> Header | None:

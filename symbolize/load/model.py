@@ -126,3 +126,8 @@ class LoadedProfile:
     def title(self) -> str:
         """What it is of in a trace: `com.example.app (pid 812) heap libc.malloc`; empty for other inputs."""
         return f"{self.subject} {self.what}".strip()
+
+
+def another_profile(at: int) -> str:
+    """What is said of a second profile in one file, at an offset."""
+    return f"Another profile begins at offset {at:#x}: it was left out, with all behind it; split the file there."

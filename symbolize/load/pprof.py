@@ -194,7 +194,8 @@ def _ids(ids: UInt64, what: str, source: str) -> Any:
     table = Table(random_mixer())
     repeated = table.put_all(ids.data)
     if repeated >= 0:
-        raise InputError(source, f"has two {what}s with id {ids[repeated]}")
+        hint = "; perhaps it holds two concatenated profiles"
+        raise InputError(source, f"has two {what}s with id {ids[repeated]}{hint}")
     return table
 
 

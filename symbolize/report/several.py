@@ -35,8 +35,10 @@ class ProfileRow:
     def of(cls, report: Report, subject: str, kind: str, output: str) -> "ProfileRow":
         """The row for a report."""
         value = quantity(report.sample_value, report.unit, " ")
-        percents = (f"{each:.1f} %" if report.sample_value else "-" for each in (report.percent, report.leaf_percent))
-        return cls(subject, kind, report.samples, value, *percents, output)
+        frames, leaves = (
+            f"{each:.1f} %" if report.sample_value else "-" for each in (report.percent, report.leaf_percent)
+        )
+        return cls(subject, kind, report.samples, value, frames, leaves, output)
 
 
 def render(rows: Sequence[ProfileRow], style: Style, width: int) -> Iterator[str]:

@@ -428,3 +428,14 @@ def test_agrees_with_pprof_about_trampolines(tmp_path: Path) -> None:
     profile = load(path.read_bytes())
     assert len(profile.warnings) == 1
     assert our_weights(profile) == pprof_weights(path)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("maps", [b"", MAPS], ids=["bare", "maps"])
+def test_two_profiles_in_one_file(layout: str, maps: bytes) -> None:
+    """The first one is read as if it were alone, and the other one is named with its offset."""
+    one = writer.profile([(5, [0x400100, 0x400200])], maps, layout)
+    alone, both = load(one), load(one * 2)
+    assert both.samples.values.tolist() == alone.samples.values.tolist() == [[5, 50_000_000]]
+    assert len(both.mappings) == len(alone.mappings)
+    assert [f" {len(one):#x}:" in each for each in both.warnings[len(alone.warnings) :]] == [True]

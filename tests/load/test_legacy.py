@@ -664,3 +664,32 @@ def test_formats_by_content() -> None:
         b"--- x\n",
     ):
         assert not legacy.matches(text)
+
+
+ONES = {
+    "heap": HEAP + b"1: 8 [1: 8] @ 0x400100\n",
+    "jemalloc": b"heap_v2/524288\n  t*: 1: 8 [0: 0]\n@ 0x400100\n  t*: 1: 8 [0: 0]\n",
+    "contention": b"--- contentionz 1 ---\n--- contention:\ncycles/second = 1000000000\n5 1 @ 0x400100\n",
+    "counts": b'goroutine profile: total 1\n1 @ 0x400100\n# labels: {"a":"b"}\n',
+    "threads": b"--- threadz 1 ---\n\n--- Thread 7f (name: a/1) stack: ---\n  0x400100\n"
+    b"--- Thread 8f (name: b/2) stack: ---\n  0x400200\n",
+    "names": b"--- symbol\nbinary=/bin/main\n0x00400100 f\n---\n--- heap\n" + HEAP + b"1: 8 [1: 8] @ 0x400101\n",
+}
+"""Profiles of all kinds that tell where another begins, without memory maps."""
+
+
+@pytest.mark.parametrize("kind", ONES)
+@pytest.mark.parametrize("maps", [b"", MAPS], ids=["bare", "maps"])
+def test_two_profiles_in_one_file(kind: str, maps: bytes) -> None:
+    """The first one is read as if it were alone, and the other one is named with its offset."""
+    one = ONES[kind] + maps
+    if kind == "threads" and not maps:
+        one = b"--- threadz 1 ---\n" + one  # titles of threads are no other profile
+        assert not any("Another" in each for each in load(one).warnings)
+        return
+    other = one.replace(b"0x4001", b"0x4003").replace(b'"b"', b'"c"')
+    alone, both = load(one), load(one + other)
+    assert (stacks(both), values(both), labels(both)) == (stacks(alone), values(alone), labels(alone))
+    assert not any("Another" in each for each in alone.warnings)
+    said = [each for each in both.warnings if each not in alone.warnings]
+    assert [f" {len(one):#x}:" in each for each in said] == [True]

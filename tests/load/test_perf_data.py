@@ -858,6 +858,19 @@ def test_sections_at_the_end_that_were_cut_off() -> None:
     assert "cut off" in str(read(data[:-1]).warnings)
 
 
+@FORMS
+@pytest.mark.parametrize("features", [{}, {3: "host"}], ids=["plain", "features"])
+def test_two_recordings_in_one_file(form: Format, features: dict[int, str]) -> None:
+    """The first one is read as if it were alone, and the other one is named with its offset."""
+    event = Event(sample_type=w.IP | w.TID)
+    records = [*app(form, event), form.sample(event, ip=0x400000, pid=7)]
+    one = form.file([event], records, {bit: form.text(text) for bit, text in features.items()})
+    both = read(one * 2)
+    assert both.samples.values.tolist() == read(one).samples.values.tolist() == [[1, 1]]
+    assert [f" {len(one):#x}:" in each for each in both.warnings] == [True]
+    assert read(one).warnings == []
+
+
 def test_sums_of_events_that_are_one() -> None:
     """A sum that exceeds 64 bits is the largest number, and reported."""
     fields = w.IDENTIFIER | w.IP | w.TID | w.PERIOD

@@ -13,7 +13,7 @@ from symbolize.load.legacy.text import Text, integer, only_fitting, read_attribu
 from symbolize.load.legacy.unsampling import quotient, unsampled
 from symbolize.profile.model import Profile
 
-HEAP_TITLE: Final = re.compile(rb"--- heapz 1 ---\s*\Z")
+HEAP_TITLE: Final = re.compile(rb"--- heapz 1 ---[ \t]*$")
 SHAPE: Final = b"nn@a"
 
 FORMAT: Final = b"format"

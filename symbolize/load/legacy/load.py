@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from symbolize.core.errors import InputError
 from symbolize.load import gperftools
 from symbolize.load.legacy import contention, go, heap, java, symbols, threads
-from symbolize.load.legacy.text import WARNING, Text, warn
+from symbolize.load.legacy.text import MAP_TITLE, SAMPLE_OR_MAP, WARNING, Text, warn
+from symbolize.load.model import another_profile
 from symbolize.profile.model import Profile
 
 MAX_SKIPPED: Final = 4096
@@ -42,6 +43,16 @@ KINDS: Final = (
 )
 
 
+ANOTHER: Final = re.compile(rb"\n[ \t]*(?:%b)" % b"|".join(kind.title.pattern for kind in KINDS), re.MULTILINE)
+"""The title of a profile behind another one."""
+BEHIND: Final = {
+    contention.load: SAMPLE_OR_MAP,
+    java.load_heap: SAMPLE_OR_MAP,
+    threads.load: MAP_TITLE,
+}
+"""Loaders of profiles that may have several titles, and what comes before that of another profile."""
+
+
 def matches(head: bytes | memoryview) -> bool:
     """Whether what begins with `head` is a text profile."""
     return _kind(Text(memoryview(head), 0, "", [])) is not None
@@ -57,8 +68,22 @@ def load(data: memoryview, source: str) -> Profile:
     found = _kind(text)
     if found is None:
         raise text.error("is no text profile")
-    kind, begin = found
-    return kind.load(text._replace(begin=begin))
+    return _load_first(text, *found)
+
+
+def _load_first(text: Text, kind: Kind, begin: int) -> Profile:
+    """The profile of a kind whose title is at `begin`. If another one follows, as when files are joined, this is said:
+    dumps of a heap cannot be added up, and programs that ran at other addresses have other memory maps."""
+    data = text.data
+    _, behind = text.line_at(begin)
+    if kind.load is not _load_symbolized:
+        first = BEHIND[kind.load].search(data, behind) if kind.load in BEHIND else None
+        at = first.end() if first is not None else behind - 1
+        other = ANOTHER.search(data, at) if first is not None or kind.load not in BEHIND else None
+        if other is not None:
+            text.warnings.append(another_profile(other.start() + 1))
+            data = data[: other.start() + 1]
+    return kind.load(text._replace(data=data, begin=begin))
 
 
 def _kind(text: Text) -> tuple[Kind, int] | None:
@@ -91,5 +116,4 @@ def _load_section(text: Text) -> Profile:
     found = _kind(text)
     if found is None or found[0].load is _load_symbolized:
         raise InputError(text.source, "has no profile of a known kind behind its list of names", text.begin)
-    kind, begin = found
-    return kind.load(text._replace(begin=begin))
+    return _load_first(text, *found)

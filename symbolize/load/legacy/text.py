@@ -23,6 +23,7 @@ PIECE: Final = 1 << 20
 
 NEWLINE: Final = re.compile(rb"\n")
 MAP_TITLE: Final = re.compile(rb"(?:--- Memory map: ---|MAPPED_LIBRARIES:)[^\n]*(?:\n|\Z)")
+SAMPLE_OR_MAP: Final = re.compile(rb"@[ \t]*0[xX]|" + MAP_TITLE.pattern)
 MAP_LINE: Final = re.compile(rb"[ \t]*(?:0x)?[0-9a-fA-F]{4,16}-(?:0x)?[0-9a-fA-F]{4,16}:?\s")
 WARNING: Final = b"%warn"
 MAX_WARNINGS: Final = 16

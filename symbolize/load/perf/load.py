@@ -9,9 +9,9 @@ from typing import Final
 from symbolize.core.errors import InputError
 from symbolize.core.files import names_in
 from symbolize.load.content import Content
-from symbolize.load.model import LoadOptions
+from symbolize.load.model import LoadOptions, another_profile
 from symbolize.load.perf.build import build
-from symbolize.load.perf.header import BIG, LITTLE, OLD, PIPE_HEADER, is_pipe, read_attrs, read_header
+from symbolize.load.perf.header import BIG, LITTLE, OLD, PAIR, PIPE_HEADER, is_pipe, read_attrs, read_header
 from symbolize.load.perf.recording import Recording
 from symbolize.load.perf.stream import Stream
 from symbolize.load.streams import CHUNK, chunks
@@ -60,6 +60,9 @@ def read_file(recording: Recording, data: memoryview, path: str) -> None:
             recording.is_cut = True
     begin, size = header.data
     end = min(begin + size, len(data))
+    behind = max(sum(section) for section in (*header.features.values(), (end, PAIR * len(header.features))))
+    if bytes(data[behind : behind + len(LITTLE)]) in (LITTLE, BIG):
+        recording.facts.warnings.append(another_profile(behind))
     if recording.facts.is_directory:
         read_streams(recording, [pieces_of(data, begin, end), *siblings(recording, path)])
         return
