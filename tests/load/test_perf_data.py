@@ -215,6 +215,23 @@ def test_values_of_groups(form: Format) -> None:
     assert read(data).samples.values.tolist() == [[3, 300, 2, 70]]
 
 
+@FORMS
+@pytest.mark.parametrize("is_inherited", [False, True])
+def test_values_of_groups_by_thread(form: Format, is_inherited: bool) -> None:
+    """Threads have counters of their own where events are inherited; else one counter goes on."""
+    kind = w.IDENTIFIER | w.IP | w.TID | w.READ
+    one = Event(0, 0, 100, False, kind, 0xC, ids=(1,), name="cycles", is_inherited=is_inherited)
+    two = Event(0, 1, 100, False, kind, 0xC, ids=(2,), name="instructions", is_inherited=is_inherited)
+
+    def sample(tid: int, a: int, b: int) -> bytes:
+        return form.sample(one, id=1, ip=0x400000, pid=7, tid=tid, read=form.pack("QQQQQ", 2, a, 1, b, 2))
+
+    ours, theirs = ((300, 5), (90, 3)) if is_inherited else ((100, 1), (300, 5))
+    samples = [sample(7, 100, 1), sample(8, *theirs), sample(7, ours[0] + 300, ours[1] + 5)]
+    found = read(form.file([one, two], [*app(form, one, id=1), *samples])).samples.values.tolist()
+    assert found == [[3, 690, 3, 13] if is_inherited else [3, 400, 3, 6]]
+
+
 WAYS = {
     "chain": (w.CALLCHAIN, {"chain": [w.USER_CHAIN, 0x400100, 0x400200]}),
     "branches": (w.CALLCHAIN | w.BRANCHES, {"chain": [w.USER_CHAIN, 0x400100, 0x400200]}),

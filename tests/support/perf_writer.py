@@ -50,6 +50,7 @@ class Event:
     name: str = ""
     size: int = 128
     clock: int | None = None
+    is_inherited: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,15 @@ class Format:
 
     def attr(self, event: Event) -> bytes:
         """The attributes of an event, of `event.size` bytes."""
-        bits = {10: event.is_frequency, 18: event.has_trailer, 8: True, 9: True, 23: True, 25: event.clock is not None}
+        bits = {
+            1: event.is_inherited,
+            10: event.is_frequency,
+            18: event.has_trailer,
+            8: True,
+            9: True,
+            23: True,
+            25: event.clock is not None,
+        }
         flags = sum(1 << (bit if self.e == "<" else 63 - bit) for bit, on in bits.items() if on)
         raw = self.pack("IIQQQQQ", event.type, event.size, event.config, event.period, event.sample_type,
                         event.read_format, flags)  # fmt: skip

@@ -78,6 +78,7 @@ def layout_of(events: Sequence[Event], machine: str) -> Layout:
         table[row, n.USER_REGISTERS] = len(bits)
         table[row, n.INTR_REGISTERS] = event.intr_registers.bit_count()
         table[row, n.FIXED_PERIOD] = 1 if event.is_frequency else event.period or 1
+        table[row, n.PER_THREAD] = event.is_inherited and bool(event.sample_type & n.HAS_TID)
         if event.sample_type & n.HAS_TIME:
             before = event.sample_type & (n.HAS_IDENTIFIER | n.HAS_IP | n.HAS_TID)
             behind = n.HAS_TIME | n.HAS_ID | n.HAS_STREAM_ID | n.HAS_CPU | n.HAS_IDENTIFIER

@@ -37,7 +37,7 @@ CONVERSION_TAIL: Final = 24
 """Bytes that newer versions of a TIME_CONV record have in addition."""
 BUILD_ID_ROOM: Final = 20
 """Bytes that a build id may have here."""
-FREQUENCY, SAMPLE_ID_ALL, USE_CLOCK = 10, 18, 25
+INHERIT, FREQUENCY, SAMPLE_ID_ALL, USE_CLOCK = 1, 10, 18, 25
 """Bits of the flags of an event."""
 MONOTONIC: Final = 1
 """The number of CLOCK_MONOTONIC."""
@@ -89,6 +89,7 @@ class Event:
     config: int = 0
     period: int = 0
     is_frequency: bool = False
+    is_inherited: bool = False
     sample_type: int = 0
     read_format: int = 0
     has_sample_id: bool = False
@@ -140,6 +141,7 @@ def read_event(data: bytes | memoryview, is_big: bool) -> Event:
         return bool(flags >> (63 - bit if is_big else bit) & 1)
 
     event.is_frequency, event.has_sample_id = flag(FREQUENCY), flag(SAMPLE_ID_ALL)
+    event.is_inherited = flag(INHERIT)
     event.is_monotonic = flag(USE_CLOCK) and clock == MONOTONIC
     return event
 

@@ -77,7 +77,8 @@ cdef enum:
     IP_REGISTER = 8
     TIME_AT = 9
     TRAILER_TIME = 10
-    EVENT_WORDS = 11
+    PER_THREAD = 11
+    EVENT_WORDS = 12
     NO_EVENT = -1
     MORE = 0
     OTHER = 1

@@ -101,7 +101,9 @@ TIME_AT = 9
 """Where in a sample the time is, counted from the begin of the record; 0: nowhere."""
 TRAILER_TIME = 10
 """Where in the trailer of other records, counted from their end; 0: nowhere."""
-EVENT_WORDS = 11
+PER_THREAD = 11
+"""Whether each thread has counters of its own, whose ids are those of the event."""
+EVENT_WORDS = 12
 
 NO_EVENT = -1
 

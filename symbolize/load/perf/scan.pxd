@@ -2,7 +2,7 @@ cimport cython
 
 include "numbers.pxi"
 from symbolize.core.integers cimport unsigned_at
-from symbolize.core.interning cimport Chunks, Table
+from symbolize.core.interning cimport Chunks, Table, Tuples
 from symbolize.load.perf.samples cimport Samples
 
 
@@ -19,7 +19,7 @@ cdef class Scan:
     cdef const unsigned long long[:, ::1] events
     cdef Table ids
     cdef const int[::1] event_of_id
-    cdef unsigned long long[::1] values
+    cdef Tuples values
     cdef const int[:, ::1] register_columns
     cdef bint has_ids
     cdef Py_ssize_t sample_id_at
@@ -87,7 +87,7 @@ cdef class Scan:
     cdef void read_fields(self, Py_ssize_t event) noexcept nogil
     cdef void skip_values(self, unsigned long long form) noexcept nogil
     cdef int find_stack(self, int mode) except -1 nogil
-    cdef void read_counts(self, Py_ssize_t event) noexcept nogil
+    cdef int read_counts(self, Py_ssize_t event) except -1 nogil
     cdef void add_count(self, unsigned long long event, unsigned long long value) noexcept nogil
     cdef int count_sample(self) except -1 nogil
     cdef void read_branches(self, Py_ssize_t event) noexcept nogil

@@ -12,7 +12,7 @@ from symbolize.core.arrays import extended
 
 if not cython.compiled:
     from symbolize.core.integers import unsigned_at
-    from symbolize.core.interning import Chunks, Table
+    from symbolize.core.interning import Chunks, Table, Tuples
     from symbolize.load.perf.numbers import *
     from symbolize.load.perf.samples import Samples
 
@@ -45,7 +45,7 @@ class Scan:
         self.events = memoryview(np.zeros((0, EVENT_WORDS), np.uint64))
         self.ids = Table(1)
         self.event_of_id = memoryview(np.zeros(0, np.int32))
-        self.values = memoryview(np.zeros(0, np.uint64))
+        self.values = Tuples(2, samples.mixer, 1)  # by id and thread, if each has its own: what was read last
         self.register_columns = memoryview(np.zeros((0, 64), np.int32))
         self.has_ids = False
         self.sample_id_at = self.trailer_id_at = 0
@@ -85,7 +85,6 @@ class Scan:
         self.events = events
         self.ids = ids
         self.event_of_id = event_of_id
-        self.values = memoryview(np.zeros(len(event_of_id), np.uint64))
         self.register_columns = register_columns
         self.has_ids = sample_id_at > 0 and len(events) > 1
         self.sample_id_at = sample_id_at
@@ -418,7 +417,7 @@ class Scan:
         else:
             self.skip(fixed + each, 8)
 
-    def read_counts(self, event: cython.Py_ssize_t) -> cython.void:
+    def read_counts(self, event: cython.Py_ssize_t) -> cython.int:
         """Find what the sample counts for: its event, or each event of a group whose counter grew since it was read
         last (R296, values of groups). Once for each sample, whatever becomes of its stack."""
         form: cython.ulonglong = self.events[event, READ_FORMAT]
@@ -426,21 +425,27 @@ class Scan:
         id_at: cython.Py_ssize_t = 8
         at: cython.Py_ssize_t = self.read_values
         row: cython.int
+        last: cython.Py_ssize_t
         value: cython.ulonglong
+        key: cython.ulonglong[::1] = self.values.key
         self.count_of_counts = 0
         if not (self.events[event, SAMPLE_TYPE] & HAS_READ and form & READ_ID):
             self.add_count(event, self.value)
-            return
+            return 0
+        key[1] = self.tid if self.events[event, PER_THREAD] != 0 else 0
         if not form & READ_GROUP:
             id_at += (8 if form & READ_ENABLED else 0) + (8 if form & READ_RUNNING else 0)
         for _i in range(self.read_count):
             row = self.ids.find(self.word(at + id_at))
             if row >= 0:
                 value = self.word(at)
-                if value != self.values[row]:
-                    self.add_count(self.event_of_id[row], (value - self.values[row]) & MASK64)
-                    self.values[row] = value
+                key[0] = self.word(at + id_at)
+                last = self.values.add() * self.values.stride + 2
+                if value != self.values.words[last]:
+                    self.add_count(self.event_of_id[row], (value - self.values.words[last]) & MASK64)
+                    self.values.words[last] = value
             at += 8 * each
+        return 0
 
     def add_count(self, event: cython.ulonglong, value: cython.ulonglong) -> cython.void:
         """Have the sample count for one more event."""
