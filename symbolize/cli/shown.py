@@ -119,6 +119,7 @@ def shown_profiles(
         if symbolizer is None:
             profile = edited(options, profile)
             warn(options, title, profile.warnings)
+            note_no_values(options, title, profile)
             if not profile.locations.has_lines().any() and len(profile.locations):
                 note(options, f"{title} has no names: give the folders with its binaries with -b")
             note_caveats(options, title, profile)
@@ -129,13 +130,21 @@ def shown_profiles(
         for failure in report.failures:
             print_error(f"symbolize: {printable(title)}: {printable(failure.sentence)}; run again")
         warn(options, title, report.warnings)
-        if report.no_samples:
-            note(options, f"{title}: {report.no_samples}")
-        elif report.leaf_percent < FEW_NAMES:
+        if not note_no_values(options, title, result.profile) and report.leaf_percent < FEW_NAMES:
             share = f"{report.leaf_percent:.1f} % of the samples are in named code"
             note(options, f"{title}: {share}; symbolize {source} -b DIR says what is missing")
         note_caveats(options, title, result.profile)
         yield Shown(title, name, result.profile, not report.failures, report.leaf_percent)
+
+
+def note_no_values(options: argparse.Namespace, title: str, profile: Profile) -> bool:
+    """Whether nothing is to be seen in a profile, which is said then."""
+    samples, column = profile.samples, profile.weight_column()
+    if len(samples) and samples.values[:, column].any():
+        return False
+    kind = profile.strings.text(profile.sample_types[column].type) if len(samples) else ""
+    note(options, f"{title} has no samples" + (f" of {kind}: all values are 0" if kind else ""))
+    return True
 
 
 def note_caveats(options: argparse.Namespace, title: str, profile: Profile) -> None:

@@ -142,6 +142,22 @@ def test_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("more", [[], ["-b", "src"]])
+@pytest.mark.parametrize("command", [["top"], ["tree"], ["view", "-o", "x.folded"]])
+def test_no_values_are_said(command: list[str], more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """What shows nothing says why: there are no samples, or the type that was asked for has no values."""
+    stack = (Place(0x1000, 1, (Line("f"),)),)
+    types = [("cpu", "count"), ("wall", "count")]
+    Path("none.pb").write_bytes(profile([Mapping(0x1000, 0x2000, 0, "/bin/app")], [], types=types))
+    Path("some.pb").write_bytes(profile([Mapping(0x1000, 0x2000, 0, "/bin/app")], [(stack, (5, 0))], types=types))
+    assert main([*command, "none.pb", *more]) == 0
+    assert "note: none.pb has no samples\n" in capsys.readouterr().err
+    assert main([*command, "some.pb", "--sample-type", "wall", *more]) == 0
+    assert "note: some.pb has no samples of wall: all values are 0\n" in capsys.readouterr().err
+    assert main([*command, "some.pb", *more]) == 0
+    assert "no samples" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [[], ["-b", "src"]])
 def test_warnings(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Once each, on standard error; options without effect are among them."""
     assert main(["top", "x.pb", "--pid", "5", *more]) == 0
