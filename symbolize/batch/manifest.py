@@ -327,7 +327,8 @@ class Manifest:
         percent = "json_extract(coverage, '$.symbolized_percent')"
         row = self._base.execute(
             f"SELECT total({percent}), count({percent}) FROM inputs JOIN profiles ON input = number "
-            "WHERE turn = ? AND state = ? AND json_extract(coverage, '$.value') > 0",
+            "WHERE turn = ? AND state = ? "
+            "AND coalesce(json_extract(coverage, '$.sample_value'), json_extract(coverage, '$.value')) > 0",
             (self.generation, State.DONE),
         ).fetchone()
         return float(row[0]), int(row[1])

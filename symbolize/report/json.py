@@ -66,6 +66,7 @@ def coverage(report: Report) -> dict[str, object]:
         "samples": report.samples,
         "sample_type": report.sample_type,
         "unit": report.unit,
+        "sample_value": report.sample_value,
         "locations": report.locations,
         "symbolized_locations": report.symbolized_locations,
         "value": report.value,

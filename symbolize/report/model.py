@@ -180,7 +180,7 @@ class Report:
 
     @property
     def percent(self) -> float:
-        """Percent of the frames, weighted by sample value, that have a name; 0 where no sample has a stack or a value."""
+        """Percent of the frames, weighted by sample value, that have a name; 0 where no stack has a value."""
         return 100.0 * self.symbolized_value / self.value if self.value else 0.0
 
     @property

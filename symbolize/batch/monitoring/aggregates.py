@@ -106,7 +106,7 @@ class Binaries(Closeable):
 
     def add(self, coverage: dict[str, Any]) -> None:
         """Count the mappings of a profile."""
-        by_value = has_values(coverage)
+        by_value = coverage["value"] > 0
         whole = coverage["value"] if by_value else coverage["locations"]
         kind = coverage["sample_type"][:MAX_NAME], coverage["unit"][:MAX_NAME]
         counted = set()
@@ -200,8 +200,8 @@ class Percents:
 
 
 def has_values(coverage: dict[str, Any]) -> bool:
-    """Whether a profile has frames with values, so that there is a percentage of them."""
-    return bool(coverage["value"])
+    """Whether a profile has samples with values, so that there is a percentage of them."""
+    return bool(coverage.get("sample_value", coverage["value"]))  # older manifests have that of frames only
 
 
 def base_name(path: str) -> str:

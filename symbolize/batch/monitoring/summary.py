@@ -255,7 +255,7 @@ class Summary(Closeable):
             )
             yield from wrapped(text, width, INDENT, "")
         if self.empty:
-            yield f"no samples, or none with a stack: {self.empty} of {self.outputs} profiles, not in the coverage"
+            yield f"no samples: {self.empty} of {self.outputs} profiles, which are not in the coverage"
         if self.nameless:
             yield f"warning: NOTHING WAS SYMBOLIZED in {self.nameless} of {self.outputs} profiles"
         yield from self._counts(quarantine, width)

@@ -107,12 +107,14 @@ def test_report_on_nothing(manifest: Manifest) -> None:
 def test_profiles_without_samples_have_no_coverage(manifest: Manifest) -> None:
     """They are counted apart, in the report, its text, and what metrics begin with."""
     half = events.coverage(events.mapping(misses=[("not-found", 5, 50.0)]))
-    fill(manifest, events.done(1, half, events.coverage()), events.done(2, events.coverage()))
+    fill(manifest, events.done(1, half, events.coverage() | {"sample_value": 0}), events.done(2, events.coverage()))
     found = report(manifest)
     assert set(found["coverage"].values()) == {50}
     assert (found["outputs"]["profiles"], found["outputs"]["empty"], found["outputs"]["without_names"]) == (3, 2, 0)
     assert any("2 of 3 profiles" in line for line in text(manifest))
     assert manifest.sum_percents() == (50, 1)
+    fill(manifest, events.done(3, events.coverage() | {"sample_value": 7}))  # samples without stacks have no names
+    assert (report(manifest)["coverage"]["mean_percent"], manifest.sum_percents()) == (25, (50, 2))
 
 
 def test_report_is_of_one_generation(manifest: Manifest) -> None:
