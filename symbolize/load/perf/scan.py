@@ -339,7 +339,7 @@ class Scan:
         self.pid = self.tid = self.cpu = MASK32
         self.value = self.events[event, FIXED_PERIOD]
         self.chain = self.chain_size = self.branches = self.branch_count = 0
-        self.registers = self.abi = self.stack_at = self.stack_size = 0
+        self.registers = self.abi = self.stack_at = self.stack_size = self.read_values = self.read_count = 0
         self.is_full = False
         if has & HAS_IDENTIFIER:
             self.take()
