@@ -392,4 +392,6 @@ class Profile:
             if self.default_sample_type and sample_type.type == self.default_sample_type:
                 return index
         last = len(self.sample_types) - 1
-        return next((column for column in range(last, -1, -1) if self.samples.values[:, column].any()), last)
+        return next(
+            (column for column in range(last, -1, -1) if self.samples.values[:, column : column + 1].any()), last
+        )

@@ -55,8 +55,9 @@ def total(made: Profile) -> int:
 
 
 def in_pprof(data: bytes, column: int) -> float:
-    """As protobuf reads it."""
-    return sum(each.value[column] for each in profile_pb2.Profile.FromString(gzip.decompress(data)).sample)
+    """As protobuf reads it; the default sample type is the last one (rule R274)."""
+    message = profile_pb2.Profile.FromString(gzip.decompress(data))
+    return sum(each.value[-1 if message.default_sample_type else column] for each in message.sample)
 
 
 def in_otlp(data: bytes, column: int) -> float:
