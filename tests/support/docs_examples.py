@@ -112,6 +112,10 @@ def run_blocks(page: Path, folder: Path, server: str) -> Iterator[tuple[Block, R
         yield block, Result(run.returncode, WARNING.sub("", run.stdout))
 
 
+DUMPS = (("app.0001.heap", "jeprof.4242.0.i0.heap"), ("app.0002.heap", "jeprof.4242.1.i1.heap"))
+"""Dumps of heaps as text, the first of each series and the second."""
+
+
 def lay_out(folder: Path) -> None:
     """Make the files that commands name."""
     for name, origin in FILES.items():
@@ -127,6 +131,11 @@ def lay_out(folder: Path) -> None:
     (folder / "trace.pftrace").write_bytes(trace())
     for number, name in enumerate(("heap.pb.gz", "heap-1.pb.gz", "heap-2.pb.gz"), 1):
         (folder / name).write_bytes(gzip.compress(heap(number)))
+    for number, names in enumerate(DUMPS, 1):
+        for name in names:
+            stacks = f"{number}: {number << 10} [{number}: {number << 10}] @ 0x1300 0x1900\n"
+            head = f"heap profile: {stacks.partition(' @')[0]} @ heapprofile\n"
+            (folder / name).write_text(f"{head}  {stacks}MAPPED_LIBRARIES:\n")
 
 
 def heap(number: int) -> bytes:

@@ -113,7 +113,7 @@ def labels_of(one: schema.Sample, threads: dict[int, schema.Thread]) -> tuple[tu
 
 
 def frame_of(entry: schema.Sample.CallChainEntry, files: dict[int, schema.File]) -> tuple[bytes, int, bytes, bytes]:
-    """A frame with its names."""
+    """A frame with its names, stand-ins too."""
     one = files.get(entry.file_id, schema.File())
     if one.path == b"unknown":
         return b"", entry.vaddr_in_file, b"", b""
@@ -123,6 +123,6 @@ def frame_of(entry: schema.Sample.CallChainEntry, files: dict[int, schema.File])
         if len(one.mangled_symbol) == len(one.symbol):
             mangled = one.mangled_symbol[entry.symbol_id]
     name = name or mangled
-    if not name or name == b"unknown":
+    if not name:
         return one.path, entry.vaddr_in_file, b"", b""
     return one.path, entry.vaddr_in_file, name, mangled
