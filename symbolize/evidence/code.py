@@ -45,7 +45,7 @@ BL_MASK, BL = 0xFC000000, 0x94000000
 BEFORE, BEHIND = 5, 5
 
 
-class Place(IntEnum):
+class CodePlace(IntEnum):
     """Where a vaddr is in a file."""
 
     UNKNOWN = 0
@@ -71,7 +71,7 @@ class Body(NamedTuple):
     is_open: bool
 
 
-class Code:
+class DecodedCode:
     """The code of a binary, which `image`, its `loaded` file, has; vaddrs are those in that."""
 
     def __init__(self, binary: Binary, image: ElfImage) -> None:
@@ -83,7 +83,7 @@ class Code:
         self._kept = 0
 
     @classmethod
-    def of(cls, binary: Binary) -> "Code | None":
+    def of(cls, binary: Binary) -> "DecodedCode | None":
         """That of a binary; None without the bytes, or if it is not linked."""
         image = binary.code
         return None if image is None or image.is_relocatable else cls(binary, image)
@@ -101,7 +101,7 @@ class Code:
         return self.image.machine in X86
 
     def places(self, vaddrs: UInt64) -> Int8:
-        """Where `vaddrs` are, a `Place` each."""
+        """Where `vaddrs` are, a `CodePlace` each."""
         return self._located(vaddrs)[0]
 
     def functions(self, vaddrs: UInt64) -> tuple[UInt64, UInt64]:
@@ -112,27 +112,27 @@ class Code:
     def _located(self, vaddrs: UInt64) -> tuple[Int8, UInt64, UInt64]:
         """The places of `vaddrs`, and begin and end of their functions. Symbols, of which a file may have a million,
         are read where there is no call frame information."""
-        place = np.full(len(vaddrs), Place.OUTSIDE, np.int8)
+        place = np.full(len(vaddrs), CodePlace.OUTSIDE, np.int8)
         begin, end = (np.zeros(len(vaddrs), np.uint64) for _ in range(2))
-        place[within(vaddrs, *self._sections)] = Place.UNKNOWN
-        place[within(vaddrs, *self._stubs)] = Place.STUB
+        place[within(vaddrs, *self._sections)] = CodePlace.UNKNOWN
+        place[within(vaddrs, *self._stubs)] = CodePlace.STUB
         for ranges in ("_frames", "_symbols"):
-            waiting = np.flatnonzero(place == Place.UNKNOWN)
+            waiting = np.flatnonzero(place == CodePlace.UNKNOWN)
             if len(waiting):
                 begins, ends = getattr(self, ranges)
                 at = np.searchsorted(begins, vaddrs[waiting], side="right") - 1
                 waiting, at = waiting[at >= 0], at[at >= 0]
                 waiting, at = waiting[ends[at] > vaddrs[waiting]], at[ends[at] > vaddrs[waiting]]
-                place[waiting], begin[waiting], end[waiting] = Place.FUNCTION, begins[at], ends[at]
-        waiting = np.flatnonzero(place == Place.UNKNOWN)
+                place[waiting], begin[waiting], end[waiting] = CodePlace.FUNCTION, begins[at], ends[at]
+        waiting = np.flatnonzero(place == CodePlace.UNKNOWN)
         if len(waiting):
             begins, ends = self._between
             at = np.searchsorted(ends[:-1], vaddrs[waiting], side="right")
             first, last = begins[at], ends[at]
-            place[waiting[first > vaddrs[waiting]]] = Place.FUNCTION  # in a function around another one
+            place[waiting[first > vaddrs[waiting]]] = CodePlace.FUNCTION  # in a function around another one
             gaps = zip(first.tolist(), last.tolist(), strict=True)
             is_padding = [begin <= end and self._is_padding(begin, end) for begin, end in gaps]
-            place[waiting[np.array(is_padding, np.bool_)]] = Place.PADDING
+            place[waiting[np.array(is_padding, np.bool_)]] = CodePlace.PADDING
         return place, begin, end
 
     def has_frame(self, vaddrs: UInt64) -> Bool:
@@ -144,9 +144,9 @@ class Code:
         """Whether an instruction begins at each of `vaddrs`: 1, 0, or -1 where that is not known."""
         places, begin, end = self._located(vaddrs)
         result = np.full(len(vaddrs), -1, np.int8)
-        result[(places == Place.PADDING) | (places == Place.OUTSIDE)] = 0
-        result[places == Place.STUB] = 1
-        inside = np.flatnonzero(places == Place.FUNCTION)
+        result[(places == CodePlace.PADDING) | (places == CodePlace.OUTSIDE)] = 0
+        result[places == CodePlace.STUB] = 1
+        inside = np.flatnonzero(places == CodePlace.FUNCTION)
         if not self.varies_in_length:
             result[inside] = 1
             return result
@@ -209,7 +209,7 @@ class Code:
             following: list[int] = []
             located = (column.tolist() for column in self._located(np.array(waiting, np.uint64)))
             for place, begin, end in zip(*located, strict=True):
-                if place in (Place.STUB, Place.UNKNOWN):
+                if place in (CodePlace.STUB, CodePlace.UNKNOWN):
                     is_open = True
                 if not end:
                     continue

@@ -11,7 +11,7 @@ import numpy as np
 from symbolize.core.arrays import Bool, Int64, UInt64, distinct, offsets_of
 from symbolize.core.verdict import Verdict
 from symbolize.elf import inside_calls
-from symbolize.evidence.code import Code, Place
+from symbolize.evidence.code import CodePlace, DecodedCode
 from symbolize.evidence.score import Count, Evidence, doubt, support, verdict_of
 from symbolize.symbols import Binary
 
@@ -93,7 +93,7 @@ class Judgement(NamedTuple):
 class Judge:
     """Judges binaries; what it decoded of them is kept as long as they are."""
 
-    codes: "WeakKeyDictionary[Binary, Code]" = field(default_factory=WeakKeyDictionary)
+    codes: "WeakKeyDictionary[Binary, DecodedCode]" = field(default_factory=WeakKeyDictionary)
 
     def judge(self, binary: Binary, observed: Observed, *, claim: int = 0, more: Sequence[Count] = ()) -> Judgement:
         """Whether `binary` is the build that a mapping was of. `claim` is as in `verdict_of`, `more` what else was
@@ -113,9 +113,9 @@ class Judge:
             # Of the thousands of mappings of a fleet most have one kind of evidence, or none.
             return [*counts, *sites(code, observed), targets(code, observed)] if observed.is_call.any() else counts
 
-    def _code(self, binary: Binary) -> Code | None:
+    def _code(self, binary: Binary) -> DecodedCode | None:
         if binary not in self.codes:
-            code = Code.of(binary)
+            code = DecodedCode.of(binary)
             if code is None:
                 return None
             self.codes[binary] = code
@@ -130,7 +130,7 @@ class Judge:
         return "what was sampled says nothing of its code"
 
 
-def leaves(code: Code, observed: Observed) -> Count:
+def leaves(code: DecodedCode, observed: Observed) -> Count:
     """How many of the exact addresses begin an instruction."""
     vaddrs, inside = some(observed, observed.is_leaf)
     begins = code.begins_instruction(vaddrs[inside])
@@ -139,7 +139,7 @@ def leaves(code: Code, observed: Observed) -> Count:
     return Count(kind, int((begins >= 0).sum()) + outside, int((begins == 0).sum()) + outside)
 
 
-def sites(code: Code, observed: Observed) -> list[Count]:
+def sites(code: DecodedCode, observed: Observed) -> list[Count]:
     """How many of the call sites lie in a call; none where that is not known of the machine."""
     vaddrs, inside = some(observed, observed.is_call)
     is_site = np.where(inside, is_believed(code, observed, vaddrs), observed.is_sound)
@@ -151,18 +151,18 @@ def sites(code: Code, observed: Observed) -> list[Count]:
     return [Count(kind, len(vaddrs), len(vaddrs) - int(found.sum()))]
 
 
-def is_believed(code: Code, observed: Observed, vaddrs: UInt64) -> Bool:
+def is_believed(code: DecodedCode, observed: Observed, vaddrs: UInt64) -> Bool:
     """Which of some call sites are believed to be some. No call is where a function begins: there is where a stack ends
     that was made, as those of goroutines are. On stacks that are not sound, neither what returns to the begin of a
     function is one, nor what is in none: a walk reads any data as frames, and tables of virtual functions."""
     believed: Bool = vaddrs - code.functions(vaddrs)[0] >= np.uint64(1 if code.varies_in_length else 4)
     if not observed.is_sound:
         returns = vaddrs + np.uint64(1)
-        believed &= (code.functions(returns)[0] != returns) & (code.places(vaddrs) <= Place.FUNCTION)
+        believed &= (code.functions(returns)[0] != returns) & (code.places(vaddrs) <= CodePlace.FUNCTION)
     return believed
 
 
-def targets(code: Code, observed: Observed) -> Count:
+def targets(code: DecodedCode, observed: Observed) -> Count:
     """How many call sites call directly what most of their next frames are in, by tail calls too; calls through
     pointers and tables of linkage say nothing. Code without call frame information is unwound along frame pointers,
     which skips its caller."""
@@ -174,7 +174,7 @@ def targets(code: Code, observed: Observed) -> Count:
     called = code.targets(callers)
     places = code.places(called)
     is_judged = is_believed(code, observed, callers) & (called != 0)
-    is_judged &= (places != Place.STUB) & (places != Place.UNKNOWN)
+    is_judged &= (places != CodePlace.STUB) & (places != CodePlace.UNKNOWN)
     if observed.is_sound:
         is_judged &= code.has_frame(callees)
     balance: dict[int, int] = {}

@@ -19,7 +19,7 @@ CLAIM: Final = 3.0
 is recorded."""
 
 
-class Kind(NamedTuple):
+class Rates(NamedTuple):
     """A kind of evidence: the share of its items that contradict the right build, in another build that differs little
     and in one that differs much, and the share that agrees in unrelated code. Without `another` it refutes nothing.
 
@@ -35,19 +35,19 @@ class Kind(NamedTuple):
 class Evidence(Enum):
     """The kinds of evidence, with rates measured on recordings (docs/correctness-builds.md)."""
 
-    LEAVES = Kind("{agreeing} of {judged} sampled addresses begin an instruction", 0.001, (0.05, 0.6), 0.30)
+    LEAVES = Rates("{agreeing} of {judged} sampled addresses begin an instruction", 0.001, (0.05, 0.6), 0.30)
     """Sampled instructions of x86, whose length varies."""
-    PLACES = Kind("{agreeing} of {judged} sampled addresses are in functions", 0.001, (0.05, 0.6), 0.999)
+    PLACES = Rates("{agreeing} of {judged} sampled addresses are in functions", 0.001, (0.05, 0.6), 0.999)
     """Sampled instructions of other machines: nearly every address in code may begin one, which speaks for no file."""
-    SITES = Kind("{agreeing} of {judged} call sites lie in a call", 0.01, (0.1, 0.8), 0.06)
+    SITES = Rates("{agreeing} of {judged} call sites lie in a call", 0.01, (0.1, 0.8), 0.06)
     """Call sites on stacks that were unwound by call frame information."""
-    DOUBTFUL_SITES = Kind("{agreeing} of {judged} call sites lie in a call", 0.03, (0.15, 0.8), 0.06)
+    DOUBTFUL_SITES = Rates("{agreeing} of {judged} call sites lie in a call", 0.03, (0.15, 0.8), 0.06)
     """Call sites on other stacks: walks along frame pointers invent some."""
-    TARGETS = Kind("{agreeing} of {judged} calls lead to the next frame", 0.01, (0.1, 0.9), 0.02)
+    TARGETS = Rates("{agreeing} of {judged} calls lead to the next frame", 0.01, (0.1, 0.9), 0.02)
     """Targets of direct calls on stacks that were unwound by call frame information."""
-    DOUBTFUL_TARGETS = Kind("{agreeing} of {judged} calls lead to the next frame", 0.10, None, 0.02)
+    DOUBTFUL_TARGETS = Rates("{agreeing} of {judged} calls lead to the next frame", 0.10, None, 0.02)
     """Targets on other stacks, which lack the callers of code that has not made its frame yet."""
-    LISTED = Kind("{agreeing} of {judged} callers call the next function on their stacks", 1 / 3, (0.97, 0.97), 1 / 8)
+    LISTED = Rates("{agreeing} of {judged} callers call the next function on their stacks", 1 / 3, (0.97, 0.97), 1 / 8)
     """Callers by the lists of calls in debug information, where there is no code (R370, builds by their callers). The
     stacks may lack some: a file of whose callers a quarter agrees is never refuted."""
 

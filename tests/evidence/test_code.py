@@ -13,7 +13,7 @@ import pytest
 
 from symbolize.elf import ElfImage, read_symbols
 from symbolize.evidence import code as reader
-from symbolize.evidence.code import MAX_JUMPS, MAX_PADDING, Code, Place
+from symbolize.evidence.code import MAX_JUMPS, MAX_PADDING, CodePlace, DecodedCode
 from symbolize.symbols import Binary
 from tests.support.eh_frame import Frames, eh_frame
 from tests.support.elf_writer import AARCH64, ALLOC, EXEC, I386, NOBITS, X86_64, Section, Segment, Symbol, elf_file
@@ -55,15 +55,15 @@ def listing(path: Path) -> list[Listed]:
     return found
 
 
-def code_of(path: Path) -> Code:
+def code_of(path: Path) -> DecodedCode:
     """The code of a file."""
     return made(path.read_bytes(), str(path))
 
 
-def made(data: bytes, path: str = "made") -> Code:
+def made(data: bytes, path: str = "made") -> DecodedCode:
     """The code of a file with these bytes."""
     OPEN.append(Binary([ElfImage.parse(memoryview(data), path)]))
-    code = Code.of(OPEN[-1])
+    code = DecodedCode.of(OPEN[-1])
     assert code is not None
     return code
 
@@ -93,7 +93,7 @@ def test_instructions_begin_where_objdump_says(program: Path) -> None:
     starts |= {each.vaddr + 1 for each in listing(program) if each.mnemonic == "lock"}
     asked = column(range(min(starts), max(starts)))
     places, found = code.places(asked), code.begins_instruction(asked)
-    here = places == Place.FUNCTION
+    here = places == CodePlace.FUNCTION
     assert here.sum() > 200
     expected = [vaddr in starts for vaddr in asked[here].tolist()]
     differing = asked[here][found[here] != expected].tolist()
@@ -108,8 +108,8 @@ def test_places_between_functions(program: Path) -> None:
     places = code.places(column([each.vaddr for each in lines]))
     for line, place in zip(lines, places.tolist(), strict=True):
         is_stub = any(s.vaddr <= line.vaddr < s.vaddr + s.size for s in code.image.sections if ".plt" in s.name)
-        assert (place == Place.STUB) == is_stub
-        if place == Place.PADDING:
+        assert (place == CodePlace.STUB) == is_stub
+        if place == CodePlace.PADDING:
             assert line.mnemonic in ("nop", "nopw", "nopl", "xchg", "cs", "data16", "int3", "lea", "hlt"), line
 
 
@@ -198,35 +198,36 @@ class TestPlaces:
         text[0x70] = RET[0]
         code = made(Made.file(bytes(text), [(low, 8), (high, 16), (far, 16)]))
         asked = {
-            BEGIN: Place.UNKNOWN, low - 1: Place.UNKNOWN,
-            low: Place.FUNCTION, low + 7: Place.FUNCTION,
-            low + 8: Place.PADDING, high - 1: Place.PADDING,
-            high + 15: Place.FUNCTION, high + 16: Place.UNKNOWN, far - 1: Place.UNKNOWN,
-            far: Place.FUNCTION, far + 16: Place.UNKNOWN, BEGIN + 0x1FF: Place.UNKNOWN,
-            BEGIN + 0x200: Place.OUTSIDE, BEGIN - 1: Place.OUTSIDE, 0: Place.OUTSIDE, (1 << 64) - 1: Place.OUTSIDE,
+            BEGIN: CodePlace.UNKNOWN, low - 1: CodePlace.UNKNOWN,
+            low: CodePlace.FUNCTION, low + 7: CodePlace.FUNCTION,
+            low + 8: CodePlace.PADDING, high - 1: CodePlace.PADDING,
+            high + 15: CodePlace.FUNCTION, high + 16: CodePlace.UNKNOWN, far - 1: CodePlace.UNKNOWN,
+            far: CodePlace.FUNCTION, far + 16: CodePlace.UNKNOWN, BEGIN + 0x1FF: CodePlace.UNKNOWN,
+            BEGIN + 0x200: CodePlace.OUTSIDE, BEGIN - 1: CodePlace.OUTSIDE,
+            0: CodePlace.OUTSIDE, (1 << 64) - 1: CodePlace.OUTSIDE,
         }  # fmt: skip
-        assert [Place(each) for each in code.places(column([*asked]))] == [*asked.values()]
+        assert [CodePlace(each) for each in code.places(column([*asked]))] == [*asked.values()]
         begins = dict(zip(asked, code.begins_instruction(column([*asked])).tolist(), strict=True))
-        answers = {Place.UNKNOWN: -1, Place.FUNCTION: 1, Place.PADDING: 0, Place.OUTSIDE: 0}
+        answers = {CodePlace.UNKNOWN: -1, CodePlace.FUNCTION: 1, CodePlace.PADDING: 0, CodePlace.OUTSIDE: 0}
         assert begins == {vaddr: answers[place] for vaddr, place in asked.items()}
 
     @pytest.mark.parametrize(
         ("filling", "place"),
         [
-            (NOP * 32, Place.PADDING),
-            (b"\xcc" * 32, Place.PADDING),
-            (bytes(32), Place.PADDING),
-            (bytes.fromhex("66662e0f1f840000000000") + NOP * 21, Place.PADDING),  # a nop of 11 bytes
-            (NOP * 31 + RET, Place.UNKNOWN),
-            (bytes(31) + RET, Place.UNKNOWN),
-            (NOP * (MAX_PADDING + 1), Place.UNKNOWN),
+            (NOP * 32, CodePlace.PADDING),
+            (b"\xcc" * 32, CodePlace.PADDING),
+            (bytes(32), CodePlace.PADDING),
+            (bytes.fromhex("66662e0f1f840000000000") + NOP * 21, CodePlace.PADDING),  # a nop of 11 bytes
+            (NOP * 31 + RET, CodePlace.UNKNOWN),
+            (bytes(31) + RET, CodePlace.UNKNOWN),
+            (NOP * (MAX_PADDING + 1), CodePlace.UNKNOWN),
         ],
     )
-    def test_what_is_padding(self, filling: bytes, place: Place) -> None:
+    def test_what_is_padding(self, filling: bytes, place: CodePlace) -> None:
         """Instructions that do nothing, traps and zeros; what has anything else, or is long, may be code."""
         code = made(Made.file(NOP * 16 + filling + NOP * 16, [(BEGIN, 16), (BEGIN + 16 + len(filling), 16)]))
         asked = column([BEGIN + 15, BEGIN + 16, BEGIN + 15 + len(filling), BEGIN + 16 + len(filling)])
-        assert code.places(asked).tolist() == [Place.FUNCTION, place, place, Place.FUNCTION]
+        assert code.places(asked).tolist() == [CodePlace.FUNCTION, place, place, CodePlace.FUNCTION]
 
     def test_no_more_is_decoded_than_a_mapping_is_worth(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of what is behind nothing is known, neither functions nor padding, until the next mapping is judged."""
@@ -235,18 +236,18 @@ class TestPlaces:
         code = made(Made.file(NOP * 32 + NOP * (MAX_PADDING + 8) + NOP * 16, functions))
         asked = column([at for at, _ in functions])
         assert code.begins_instruction(asked).tolist() == [1, 1, -1]
-        assert code.places(column([BEGIN + 40])).tolist() == [Place.UNKNOWN]
+        assert code.places(column([BEGIN + 40])).tolist() == [CodePlace.UNKNOWN]
         assert code.begins_instruction(asked).tolist() == [1, 1, -1]
         code.renew()
         assert code.begins_instruction(asked).tolist() == [1, 1, 1]
-        assert code.places(column([BEGIN + 40])).tolist() == [Place.UNKNOWN]
+        assert code.places(column([BEGIN + 40])).tolist() == [CodePlace.UNKNOWN]
 
     def test_padding_is_looked_at_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """What was too much for one mapping is not for the next."""
         monkeypatch.setattr(reader, "MAX_DECODED", 40)
         code = made(Made.file(NOP * 80, [(BEGIN, 32), (BEGIN + 64, 16)]))
         assert code.begins_instruction(column([BEGIN + 1])).tolist() == [1]
-        for place in (Place.UNKNOWN, Place.PADDING):
+        for place in (CodePlace.UNKNOWN, CodePlace.PADDING):
             assert code.places(column([BEGIN + 40])).tolist() == [place]
             code.renew()
 
@@ -262,14 +263,14 @@ class TestPlaces:
         begin, end = code.functions(column([BEGIN + 0x1F, BEGIN + 0x2F, BEGIN + 0x30, BEGIN + 0x40]))
         assert begin.tolist() == [BEGIN, BEGIN, 0, BEGIN + 0x40]
         assert end.tolist() == [BEGIN + 0x30, BEGIN + 0x30, 0, BEGIN + 0x50]
-        assert Place(code.places(column([BEGIN + 0x38]))[0]) is Place.PADDING
+        assert CodePlace(code.places(column([BEGIN + 0x38]))[0]) is CodePlace.PADDING
 
     def test_a_linkage_table(self) -> None:
         """Each address in a linkage table may begin an instruction: its entries are of many kinds."""
         plt = Section(".plt", NOP * 0x20, flags=ALLOC | EXEC, address=0x900)
         code = made(Made.file(NOP * 0x40, [(BEGIN, 0x40)], more=[plt]))
-        assert [Place(each) for each in code.places(column([0x8FF, 0x900, 0x91F, 0x920]))] == [
-            Place.OUTSIDE, Place.STUB, Place.STUB, Place.OUTSIDE,
+        assert [CodePlace(each) for each in code.places(column([0x8FF, 0x900, 0x91F, 0x920]))] == [
+            CodePlace.OUTSIDE, CodePlace.STUB, CodePlace.STUB, CodePlace.OUTSIDE,
         ]  # fmt: skip
         assert code.begins_instruction(column([0x900, 0x905])).tolist() == [1, 1]
         assert code.leads_to(0x900, BEGIN) is None
@@ -300,7 +301,7 @@ class TestPlaces:
         data = elf_file(sections, [Segment(BEGIN, 0x40, 5, 0x1000)], [Symbol("f", BEGIN, 0x40)])
         if kind == "object file":
             data = (BINARIES / "objects" / "x86_64.o").read_bytes()
-        assert Code.of(Binary([ElfImage.parse(memoryview(data), "x")])) is None
+        assert DecodedCode.of(Binary([ElfImage.parse(memoryview(data), "x")])) is None
 
 
 def jump(at: int, target: int, opcode: int = JMP) -> bytes:
@@ -405,4 +406,4 @@ def test_the_fixtures_of_aarch64_call_functions() -> None:
     symbols = read_symbols(code.image, ".symtab")
     assert symbols is not None and len(calls) > 100
     places = code.places(calls)
-    assert (np.isin(calls, symbols.vaddr) | (places == Place.STUB)).all()
+    assert (np.isin(calls, symbols.vaddr) | (places == CodePlace.STUB)).all()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from symbolize.elf import ElfImage
-from symbolize.evidence.code import Code
+from symbolize.evidence.code import DecodedCode
 from symbolize.evidence.judge import Judge, Observed
 from symbolize.evidence.score import Count, Evidence
 from symbolize.symbols import Binary
@@ -58,7 +58,7 @@ def count(
 def test_what_is_between_functions(gap: bytes, begins: int, tmp_path: Path) -> None:
     """Only padding is known not to run; where there is other code nothing is known."""
     binary = binary_of(tmp_path, gap)
-    code = Code.of(binary)
+    code = DecodedCode.of(binary)
     assert code is not None
     vaddrs = np.array([GAP, GAP + 9, CALLER - 1, CALLER], np.uint64)
     assert code.begins_instruction(vaddrs).tolist() == [begins, begins, begins, 1]
