@@ -3,7 +3,8 @@
 Each schema gives `NAME_tags.py` and `NAME_tags.pxi`, constants for interpreted and for compiled modules:
 `SAMPLE_VALUE` is the tag of the field `value` of the message `Sample`, `SAMPLE_VALUE_PACKED` that of a packed list of
 integers, and `LAST_SAMPLE` the highest field number of the message. Values of enumerations have their own names.
-`NAME.binpb` is the schema as a descriptor, from which the tests have protobuf's own classes.
+`NAME.binpb` is the schema as a descriptor, from which the tests have protobuf's own classes; that of profiles is with
+the constants, because `Profile.to_proto` needs it.
 """
 
 import re
@@ -20,6 +21,8 @@ MODULES = HERE.parent / "symbolize" / "proto"
 
 TAGS_ONLY = "perfetto_trace.proto"
 """Tests have the classes of traces from the package perfetto."""
+IN_PACKAGE = "profile.proto"
+"""The package itself makes classes of its descriptor."""
 VARINT, FIXED64, BYTES = 0, 1, 2
 FIXED64_TYPES = FieldDescriptorProto.TYPE_FIXED64, FieldDescriptorProto.TYPE_DOUBLE
 BYTES_TYPES = FieldDescriptorProto.TYPE_STRING, FieldDescriptorProto.TYPE_BYTES, FieldDescriptorProto.TYPE_MESSAGE
@@ -30,7 +33,8 @@ def generate(modules: Path, descriptors: Path) -> None:
     for source in sorted(HERE.glob("*.proto")):
         schema = read_schema(source)
         if source.name != TAGS_ONLY:
-            (descriptors / f"{source.stem}.binpb").write_bytes(schema.SerializeToString(deterministic=True))
+            folder = modules if source.name == IN_PACKAGE else descriptors
+            (folder / f"{source.stem}.binpb").write_bytes(schema.SerializeToString(deterministic=True))
         names = {message.name for message in schema.message_type}
         constants = [(value.name, value.number) for enum in schema.enum_type for value in enum.value if value.number]
         for message in schema.message_type:

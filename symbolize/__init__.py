@@ -80,7 +80,7 @@ _LAZY_EXPORTS = {
 
 
 def symbolize(
-    source: "Profile | str | os.PathLike[str] | BinaryIO",
+    source: "Profile | Result | str | os.PathLike[str] | BinaryIO",
     binaries: "Paths" = (),
     *,
     demangle: "Mode" = "default",
@@ -102,7 +102,7 @@ def symbolize(
     The other arguments are those of `Symbolizer`, which keeps binaries open where there are several profiles. Raises
     InputError for a profile that cannot be read, TypeError and UsageError for wrong arguments.
     """
-    from symbolize.pipeline import Symbolizer
+    from symbolize.pipeline import Result, Symbolizer
     from symbolize.profile import Profile
 
     with Symbolizer(
@@ -120,11 +120,12 @@ def symbolize(
         check_stacks=check_stacks,
         accept=accept,
     ) as symbolizer:
-        return symbolizer.symbolize(source if isinstance(source, Profile) else load(source))
+        return symbolizer.symbolize(source if isinstance(source, Profile | Result) else load(source))
 
 
-def merge(profiles: "Iterable[Profile]", *, side_by_side: bool = False) -> "Profile":
-    """One profile of all `profiles`, by the rules of pprof; they are taken one at a time and not changed.
+def merge(profiles: "Iterable[Profile | Result]", *, side_by_side: bool = False) -> "Profile":
+    """One profile of all `profiles`, by the rules of pprof; they are taken one at a time and not changed. A `Result`
+    stands for its profile.
 
     Equal mappings, locations and functions become one each, and equal samples one with the sums of their values. The
     time is the earliest, the duration the sum, the period the longest; comments and warnings are those of all, the rest

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 import numpy as np
 
-from symbolize.analysis import FunctionRow
 from symbolize.binaries import BinaryIndex, Servers
 from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.core.closing import Closeable
 from symbolize.core.cursor import uncompiled
-from symbolize.core.errors import A_PROFILE, ReadFailure, UsageError, check_type
+from symbolize.core.errors import ReadFailure, UsageError, check_flags, check_type
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import accepted
 from symbolize.enrich.frames import (
@@ -26,6 +25,8 @@ from symbolize.enrich.frames import (
 from symbolize.names import MODES, Mode
 from symbolize.profile import (
     NONE,
+    FunctionRow,
+    HasProfile,
     Profile,
     choose_sample_type,
     combine,
@@ -35,7 +36,7 @@ from symbolize.profile import (
     used_locations,
     with_caveats,
 )
-from symbolize.report import Report, SharedCode, build_report, heaviest
+from symbolize.report import Report, SharedCode, build_report
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_paths, as_roots, as_servers
 from symbolize.resolve.name_agreement import unconfirmed
 from symbolize.resolve.resolution import Resolution, Resolutions
@@ -78,7 +79,7 @@ class Result:
     def top(self, count: int = 10) -> list[FunctionRow]:
         """The functions with the largest value of their own, in the default sample type: name, `flat` (the value of the
         samples it is the leaf of) and `cumulative` (of those it is on the stack of). Unnamed code is `[module]`."""
-        return heaviest(self.profile, count)
+        return self.profile.top(count)
 
 
 class Symbolizer(Closeable):
@@ -123,6 +124,13 @@ class Symbolizer(Closeable):
         if demangle not in MODES:
             raise UsageError(f"unknown demangling mode {demangle!r}; the modes are {', '.join(MODES)}")
         check_type("sample_type", sample_type, "a name or number", str, int)
+        check_flags(
+            nearest_line=nearest_line,
+            annotate=annotate,
+            force=force,
+            tail_calls=tail_calls,
+            check_stacks=check_stacks,
+        )
         if edits is not None:
             from symbolize.enrich.edits import Edits
 
@@ -149,10 +157,9 @@ class Symbolizer(Closeable):
         self._has_servers = servers is not None
         self._users: list[int] = []
 
-    def symbolize(self, profile: Profile, progress: Progress | None = None) -> Result:
-        """Look up every address of `profile`, which is not changed: the result has a profile of its own."""
-        check_type("profile", profile, A_PROFILE, Profile)
-        profile = profile.copy()
+    def symbolize(self, profile: Profile | HasProfile, progress: Progress | None = None) -> Result:
+        """Look up every address of `profile`, or of that of a `Result`; the result has a profile of its own."""
+        profile = Profile.of(profile, "profile").copy()
         return self.finish(profile, self.match(profile), progress)
 
     def match(self, profile: Profile) -> Resolutions:
@@ -161,7 +168,6 @@ class Symbolizer(Closeable):
 
         Copies of stacks in `profile` are replaced by the callers that are found in them.
         """
-        check_type("profile", profile, A_PROFILE, Profile)
         with self._in_use():
             if self._sample_type:
                 choose_sample_type(profile, self._sample_type)
@@ -287,13 +293,12 @@ class Symbolizer(Closeable):
             by_lookup, profile = by_lookup[used_locations(profile)], compact(profile)
         return Result(profile, report, by_lookup)
 
-    def plan(self, profile: Profile) -> Report:
+    def plan(self, profile: Profile | HasProfile) -> Report:
         """The report on what would be used for `profile`, and what would be missed, without looking anything up.
 
         Locations whose binary is there count as symbolized. `profile` is not changed.
         """
-        check_type("profile", profile, A_PROFILE, Profile)
-        profile = profile.copy()
+        profile = Profile.of(profile, "profile").copy()
         resolutions = self.match(profile)
         for binary, answered in resolutions.by_binary():
             is_kept = isinstance(binary, Binary) and binary.is_cached()

@@ -1,6 +1,7 @@
 """The Python interface: what arguments may be, what comes back, and that what goes in stays as it was."""
 
 import builtins
+import gzip
 import io
 import os
 import pickle
@@ -24,6 +25,7 @@ from symbolize.profile import Frame, Profile
 from symbolize.symbols import Frames, TableCache
 from symbolize.symbols import lookup as lookup_files
 from symbolize.write import encode
+from tests.support.messages import profile_pb2
 from tests.support.needs import package
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -143,13 +145,34 @@ def test_wrong_types(arguments: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda result: symbolize.write(result, "x.pb.gz"), "profile: expected a Profile, such as `result.profile`, "),
+        (lambda _: symbolize.write("cpu.prof", "x.pb.gz"), "profile: expected a Profile or a Result, not str"),
+        (
+            lambda result: result.write(io.StringIO()),
+            "destination: expected a path or a binary file object, not StringIO",
+        ),
+        (lambda result: result.top("3"), "count: expected a whole number, not str"),
+        (lambda result: result.profile.top(2.5), "count: expected a whole number, not float"),
+        (lambda result: result.profile.diff("a.prof"), "base: expected a Profile or a Result, not str"),
+        (lambda result: result.profile.diff(result, True), "count: expected a whole number, not bool"),
+        (lambda result: result.profile.diff(result, normalize=1), "normalize: expected True or False, not int"),
+        (lambda result: result.profile.filter(focus=3), "focus: expected text, not int"),
+        (lambda _: Profile.from_proto(b""), "message: expected a protobuf message of pprof's schema, not bytes"),
+        (lambda _: symbolize.TableCache(3), "folder: expected a path, not int"),
+        (lambda _: symbolize.TableCache("x", limit="1G"), "limit: expected a whole number, not str"),
+        (lambda _: symbolize.Edits(synthesize="yes"), "synthesize: expected True or False, not str"),
+        (lambda _: symbolize.Edits().apply(3), "profile: expected a Profile or a Result, not int"),
+        (
+            lambda _: symbolize.load(b"data"),
+            "source: expected a path or a binary file object, not bytes; io.BytesIO makes one of bytes",
+        ),
+        *(
+            (lambda _, name=name: symbolize.Symbolizer(**{name: "yes"}), f"{name}: expected True or False, not str")
+            for name in ("nearest_line", "annotate", "force", "tail_calls", "check_stacks")
+        ),
         (lambda result: result.write(3), "destination: expected a path or a binary file object, not int"),
         (lambda result: result.write("x.svg", view={}), "view: expected a View, not dict"),
-        (
-            lambda result: symbolize.merge([result]),
-            "profiles: expected a Profile, such as `result.profile`, not Result",
-        ),
+        (lambda _: symbolize.merge(["cpu.prof"]), "profiles: expected a Profile or a Result, not str"),
+        (lambda _: symbolize.merge([], side_by_side=1), "side_by_side: expected True or False, not int"),
         (lambda result: symbolize.merge(result.profile), "profiles: expected several Profiles, not Profile"),
         (lambda _: symbolize.lookup(LIBRARY, "0x2000"), "vaddrs: expected whole numbers"),
         (lambda _: symbolize.lookup(LIBRARY, ["0x2000"]), "vaddrs: expected whole numbers"),
@@ -167,11 +190,8 @@ def test_wrong_types(arguments: dict[str, Any], message: str) -> None:
         (lambda _: symbolize.Edits(drop=re.compile("x")), "drop: expected text, not Pattern"),
         (lambda _: symbolize.Filters(focus=3), "focus: expected text, not int"),
         (lambda _: symbolize.View(filters="x"), "filters: expected Filters, not str"),
-        (lambda _: symbolize.View(base="a.prof"), "base: expected a Profile, such as `result.profile`, not str"),
-        (
-            lambda _: symbolize.Symbolizer().symbolize("a.prof"),
-            "profile: expected a Profile, such as `result.profile`, ",
-        ),
+        (lambda _: symbolize.View(base="a.prof"), "base: expected a Profile or a Result, not str"),
+        (lambda _: symbolize.Symbolizer().symbolize("a.prof"), "profile: expected a Profile or a Result, not str"),
         (lambda _: symbolize.Symbolizer(edits={"drop": "x"}), "edits: expected Edits, not dict"),
         (
             lambda _: symbolize.load(SPECTRA, sample_labels="pid"),
@@ -301,15 +321,35 @@ def test_stacks(result: symbolize.Result) -> None:
 
 def rows_of(profile: Profile) -> list[tuple[Any, ...]]:
     """The rows that a table of the frames has."""
-    stacks, values = frames_of(profile), profile.samples.values.tolist()
+    stacks, values, samples = frames_of(profile), profile.samples.values.tolist(), profile.samples
+    keys, texts, numbers = (each.tolist() for each in (samples.labels.key, samples.labels.text, samples.labels.number))
+    labels = [
+        {
+            profile.strings.text(keys[i]): profile.strings.text(texts[i]) if texts[i] else numbers[i]
+            for i in range(*each)
+        }
+        for each in pairwise(samples.label_offsets.tolist())
+    ]
     return [
-        (sample, depth, *(value or None for value in frame[:2]), *frame[2:6], frame.mapping or None, *values[sample])
+        (
+            sample,
+            depth,
+            frame.function
+            or (frame.mapping and "[" + frame.mapping.rpartition("/")[2].strip("[]") + "]")
+            or "<unknown>",
+            *(value or None for value in frame[:2]),
+            *frame[2:6],
+            frame.mapping or None,
+            *values[sample],
+            *(labels[sample].get(key) for key in LABELS),
+        )
         for sample, stack in enumerate(stacks)
         for depth, frame in enumerate(stack)
     ]
 
 
-COLUMNS = ["sample", "depth", "function", "file", "line", "column", "is_inlined", "address", "mapping"]
+COLUMNS = ["sample", "depth", "name", "function", "file", "line", "column", "is_inlined", "address", "mapping"]
+LABELS = ["comm", "tid"]
 VALUES = ["cpu-clock_sample/count", "cpu-clock_event/count"]
 
 
@@ -317,7 +357,7 @@ def test_arrow(result: symbolize.Result) -> None:
     """A row a frame, texts as dictionaries that are null where nothing is known."""
     package("pyarrow")
     table = result.profile.to_arrow()
-    assert table.column_names == [*COLUMNS, *VALUES]
+    assert table.column_names == [*COLUMNS, *VALUES, *LABELS]
     assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == rows_of(result.profile)
     assert Profile().to_arrow().num_rows == 0
 
@@ -326,14 +366,13 @@ def test_pandas(result: symbolize.Result) -> None:
     """The same as a frame of pandas, texts as categories; its sums are those of the report."""
     package("pandas")
     table = result.profile.to_pandas()
-    assert list(table.columns) == [*COLUMNS, *VALUES]
+    assert list(table.columns) == [*COLUMNS, *VALUES, *LABELS]
     cells = table.astype(object).where(table.notna(), None)
     assert list(cells.itertuples(index=False, name=None)) == rows_of(result.profile)
-    own = table[table.depth == 0].groupby("function", observed=True)[VALUES[1]].sum().sort_values(ascending=False)
-    top = [row for row in result.top(100) if not row.name.startswith("[")][:5]  # pandas has no row for no name
-    assert own.head(5).tolist() == [each.flat for each in top]
-    total = table.drop_duplicates(["sample", "function"]).groupby("function", observed=True)[VALUES[1]].sum()
-    assert [total[each.name] for each in top] == [each.cumulative for each in top]
+    own = table[table.depth == 0].groupby("name", observed=True)[VALUES[1]].sum()
+    total = table.drop_duplicates(["sample", "name"]).groupby("name", observed=True)[VALUES[1]].sum()
+    top = {row.name: (row.flat, row.cumulative) for row in result.top(1000)}
+    assert {name: (own.get(name, 0), value) for name, value in total.items()} == top
     assert len(Profile().to_pandas()) == 0
 
 
@@ -346,8 +385,92 @@ def test_equal_names_of_columns(result: symbolize.Result) -> None:
     names[:2] = profile.strings.add(b"\xff"), profile.strings.add(b"\\xff")
     profile.functions.name = names
     table = profile.to_pandas()
-    assert list(table.columns[-2:]) == [VALUES[0], f"{VALUES[0]} 1"]
+    assert list(table.columns[-4:-2]) == [VALUES[0], f"{VALUES[0]} 1"]
     assert len(set(table.function.cat.categories)) == len(table.function.cat.categories)
+
+
+def labelled() -> Profile:
+    """Three samples, the last without a stack, with labels of all kinds."""
+    message = profile_pb2.Profile(
+        string_table=[b"", b"n", b"count", b"request", b"a", b"b", b"size", b"bytes", b"line"]
+    )
+    message.sample_type.add(type=1, unit=2)
+    message.location.add(id=1, address=16)
+    for value, ids in ((5, [1]), (7, [1]), (100, [])):
+        message.sample.add(location_id=ids, value=[value])
+    first, second, third = message.sample
+    first.label.add(key=3, str=4)
+    first.label.add(key=3, str=5)
+    first.label.add(key=6, num=512, num_unit=7)
+    second.label.add(key=3, num=3)
+    third.label.add(key=8, num=-1)
+    return symbolize.load(io.BytesIO(message.SerializeToString()))
+
+
+def test_labels_in_tables() -> None:
+    """A column a key: numbers, or texts with commas between those of one sample; another column's name is avoided. A
+    sample without a stack has a row, so that sums are those of the profile."""
+    package("pandas"), package("pyarrow")
+    profile = labelled()
+    rows = profile.to_arrow().select(["name", "n/count", "label line", "request", "size"]).to_pylist()
+    assert [list(row.values()) for row in rows] == [
+        ["<unknown>", 5, None, "a,b", 512],
+        ["<unknown>", 7, None, "3", None],
+        ["[no stack]", 100, -1, None, None],
+    ]
+    table = profile.to_pandas()
+    assert table.groupby("name", observed=True)["n/count"].sum().to_dict() == {"<unknown>": 12, "[no stack]": 100}
+    assert table["size"].sum() == 512
+
+
+def test_messages_of_protobuf(result: symbolize.Result) -> None:
+    """A profile becomes a message of the caller's class or of an own one, and a message of any such class a profile."""
+    from google.protobuf import descriptor_pool
+
+    profile = result.profile
+    written = io.BytesIO()
+    symbolize.write(result, written)
+    data = gzip.decompress(written.getvalue())
+    own, theirs = profile.to_proto(), profile.to_proto(profile_pb2.Profile)
+    assert isinstance(theirs, profile_pb2.Profile)
+    for message in (own, theirs):
+        assert message.SerializeToString(deterministic=True) == theirs.SerializeToString(deterministic=True)
+        assert profile_pb2.Profile.FromString(data) == profile_pb2.Profile.FromString(message.SerializeToString())
+        again = io.BytesIO()
+        symbolize.write(Profile.from_proto(message), again)
+        assert gzip.decompress(again.getvalue()) == data
+    with pytest.raises(KeyError):
+        descriptor_pool.Default().FindMessageTypeByName("perftools.profiles.Profile")
+    with pytest.raises(TypeError, match="message_class: expected a class of protobuf messages"):
+        profile.to_proto(profile_pb2.Sample)
+
+
+def test_top_filter_and_diff(result: symbolize.Result) -> None:
+    """A profile has what the commands have: its heaviest functions, what expressions leave, what has changed."""
+    profile = result.profile
+    assert profile.top(5) == result.top(5) == result.report.top[:5]
+    counts = profile.top(1000, sample_type="0")
+    assert sum(row.flat for row in counts) == profile.samples.values[:, 0].sum()
+    name = next(row.name for row in profile.top() if not row.name.startswith("["))
+    left = profile.filter(focus=f"^{re.escape(name)}$")
+    assert 0 < len(left.samples) < len(profile.samples)
+    changes = profile.diff(left, 1000)
+    rows = {row.name: row for row in profile.top(1000)}
+    others = {row.name: row for row in left.top(1000)}
+    assert changes == sorted(changes, key=lambda row: -abs(row.flat - row.base_flat))
+    for change in changes:
+        other = others.get(change.name)
+        assert (change.flat, change.cumulative) == rows[change.name][1:]
+        assert (change.base_flat, change.base_cumulative) == (other[1:] if other else (0, 0))
+    assert name not in [row.name for row in changes if row.flat != row.base_flat]
+    assert profile.diff(profile) == []
+    assert symbolize.merge([result, result]).top(1)[0].flat == 2 * profile.top(1)[0].flat
+    assert [repr(profile.samples), repr(profile.mappings)] == [
+        f"<Samples: {len(profile.samples)} with 2 values each, {len(profile.samples.locations):,} frames and "
+        f"{len(profile.samples.labels)} labels>",
+        f"<Mappings: {len(profile.mappings)} rows of start, limit, file_offset, filename, build_id, has_functions, "
+        "has_filenames, has_line_numbers, has_inline_frames>",
+    ]
 
 
 @pytest.mark.parametrize(("method", "module"), [("to_arrow", "pyarrow"), ("to_pandas", "pandas")])

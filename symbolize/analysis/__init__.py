@@ -1,12 +1,12 @@
 """What people look at: stacks of named frames, totals by function and by line, call trees, differences."""
 
-from symbolize.analysis.difference import difference
-from symbolize.analysis.filters import Filters
+from symbolize.analysis.difference import changed_functions, difference
+from symbolize.analysis.filters import Filters, filtered
 from symbolize.analysis.frames import FrameFlag, FrameNames
 from symbolize.analysis.line_totals import LineTotals, line_totals
 from symbolize.analysis.sources import Sources
 from symbolize.analysis.stacks import Stacks, stacks_of
-from symbolize.analysis.top import FunctionRow, FunctionTotals, function_totals
+from symbolize.analysis.top import FunctionTotals, function_totals, heaviest_functions
 from symbolize.analysis.tree import CallTree, call_tree
 
 __all__ = [
@@ -14,14 +14,16 @@ __all__ = [
     "Filters",
     "FrameFlag",
     "FrameNames",
-    "FunctionRow",
     "FunctionTotals",
     "LineTotals",
     "Sources",
     "Stacks",
     "call_tree",
+    "changed_functions",
     "difference",
+    "filtered",
     "function_totals",
+    "heaviest_functions",
     "line_totals",
     "stacks_of",
 ]

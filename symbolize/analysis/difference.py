@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 
 from symbolize.analysis.frames import FrameNames, Texts
-from symbolize.analysis.stacks import Stacks
+from symbolize.analysis.stacks import Stacks, stacks_of
+from symbolize.analysis.top import function_totals
 from symbolize.analysis.units import quantity
 from symbolize.core.arrays import Float64, Int32
-from symbolize.core.errors import UsageError
-from symbolize.profile import Profile
+from symbolize.core.errors import UsageError, check_count, check_flags
+from symbolize.profile import FunctionChange, Profile, with_sample_type
 from symbolize.profile.sample_types import Column, aligned, kinds_of
 
 
@@ -57,6 +58,17 @@ def difference(new: Stacks, base: Stacks, *, normalize: bool = False) -> Stacks:
         default=own.index(new.default),
         totals=np.concatenate((totals, base_totals)),
     )
+
+
+def changed_functions(
+    new: Profile, base: Profile, count: int, sample_type: str, normalize: bool
+) -> list[FunctionChange]:
+    """The functions whose values differ most between two profiles, see `Profile.diff`."""
+    check_count("count", count)
+    check_flags(normalize=normalize)
+    stacks = [stacks_of(each, has_lines=False) for each in (with_sample_type(new, sample_type), base)]
+    both = difference(*stacks, normalize=normalize).only_default()
+    return function_totals(both).most_changed(0, 1, count)
 
 
 def note_on_extent(new: Profile, base: Profile) -> str:

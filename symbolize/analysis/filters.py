@@ -9,7 +9,7 @@ import numpy as np
 from symbolize.core.arrays import Bool, marked, offsets_of
 from symbolize.core.errors import check_type
 from symbolize.core.expressions import compiled
-from symbolize.profile import Profile
+from symbolize.profile import Profile, combine, compact
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,11 @@ def selected(profile: Profile, filters: Filters) -> Profile:
 
         return labels_shown(profile, filters.tagshow, filters.taghide)
     return profile
+
+
+def filtered(profile: Profile, **expressions: str) -> Profile:
+    """What `Filters` of `expressions` leave, see `Profile.filter`."""
+    return compact(combine(selected(profile, Filters(**expressions))))
 
 
 def any_of(lines: Bool, places: Bool, offsets: np.ndarray) -> Bool:

@@ -10,13 +10,14 @@ import numpy as np
 from symbolize.analysis.line_totals import LineTotals, line_totals
 from symbolize.analysis.sources import Sources
 from symbolize.analysis.stacks import LETTERS, Stacks
-from symbolize.analysis.top import FunctionRow, function_totals
+from symbolize.analysis.top import function_totals
 from symbolize.analysis.tree import call_tree
 from symbolize.analysis.units import percent, quantity
 from symbolize.core.arrays import NONE
 from symbolize.core.errors import printable
 from symbolize.core.expressions import Matches
 from symbolize.core.terminal import fitting, shortened_function
+from symbolize.profile import FunctionRow
 
 CONTEXT: Final = 3
 """Source lines that are shown before and behind those with values."""
@@ -73,15 +74,15 @@ def difference_lines(stacks: Stacks, count: int | None = None, width: int | None
     new_total, total = (float(stacks.totals[column]) for column in (stacks.default, base_column))
     columns = [[each] for each in ("change", "change%", "base", "base%", "new", "new%", "cum change")]
     names = ["function"]
-    for new, base in function_totals(stacks).most_changed(stacks.default, base_column, count):
-        change = new.flat - base.flat
+    for row in function_totals(stacks).most_changed(stacks.default, base_column, count):
+        change = row.flat - row.base_flat
         share = f"{100 * change / total:+.2f}%" if total else "-"
-        cumulative = signed(new.cumulative - base.cumulative, unit)
-        both = (quantity(base.flat, unit), percent(base.flat, total), quantity(new.flat, unit))
-        figures = (signed(change, unit), share, *both, percent(new.flat, new_total), cumulative)
+        cumulative = signed(row.cumulative - row.base_cumulative, unit)
+        both = (quantity(row.base_flat, unit), percent(row.base_flat, total), quantity(row.flat, unit))
+        figures = (signed(change, unit), share, *both, percent(row.flat, new_total), cumulative)
         for column, figure in zip(columns, figures, strict=True):
             column.append(figure)
-        names.append(new.name)
+        names.append(row.name)
     yield from table_lines(columns, names, width)
 
 

@@ -7,8 +7,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from symbolize.analysis.kernels import weigh
-from symbolize.analysis.stacks import Stacks
+from symbolize.analysis.stacks import Stacks, stacks_of
 from symbolize.core.arrays import Float64, Int32, Int64, UInt8, views
+from symbolize.core.errors import check_count
+from symbolize.profile import FunctionChange, FunctionRow, Profile, with_sample_type
 
 ROUNDING: Final = 1e-12
 """Relative error of sums of scaled values."""
@@ -54,15 +56,6 @@ def are_within(offsets: Int64, items: Int32, count: int) -> bool:
     return bool(is_inside and is_whole and np.all(offsets[1:] >= offsets[:-1]))
 
 
-class FunctionRow(NamedTuple):
-    """One function: the value of the samples it is the leaf of (`flat`, its own), and of those it is on the stack of
-    (`cumulative`, the total)."""
-
-    name: str
-    flat: float
-    cumulative: float
-
-
 @dataclass(frozen=True, eq=False)
 class FunctionTotals:
     """Values by name of function: `flat` and `cumulative` are float64[n, k], `flags` what its frames have together."""
@@ -80,10 +73,11 @@ class FunctionTotals:
         rows = self.ordered(cumulative if by_total else flat, has_value, count)
         return [self.row(row, column) for row in rows]
 
-    def most_changed(self, column: int, base: int, count: int | None = None) -> list[tuple[FunctionRow, FunctionRow]]:
-        """The rows that differ most between two columns, by own value, then by total, each in both columns."""
+    def most_changed(self, column: int, base: int, count: int | None = None) -> list[FunctionChange]:
+        """The rows that differ most between two columns, by own value, then by total."""
         flat, cumulative = (changes(each[:, column], each[:, base]) for each in (self.flat, self.cumulative))
-        return [(self.row(row, column), self.row(row, base)) for row in self.ordered(flat, cumulative, count)]
+        rows = self.ordered(flat, cumulative, count)
+        return [FunctionChange(*self.row(row, column), *self.row(row, base)[1:]) for row in rows]
 
     def ordered(self, first: Float64, second: Float64, count: int | None) -> list[int]:
         """The rows with the largest value in `first`, then `second`, then by name; those without any are left out."""
@@ -114,6 +108,13 @@ def function_totals(stacks: Stacks) -> FunctionTotals:
     flags = np.zeros(len(names), np.uint8)
     np.bitwise_or.at(flags, keys, stacks.flags)
     return FunctionTotals(names, flags, *totals_by_key(stacks, keys, len(names)))
+
+
+def heaviest_functions(profile: Profile, count: int, sample_type: str) -> list[FunctionRow]:
+    """The functions of `profile` with the largest value of their own, see `Profile.top`."""
+    check_count("count", count)
+    stacks = stacks_of(with_sample_type(profile, sample_type), has_lines=False)
+    return function_totals(stacks.only_default()).heaviest(0, count)
 
 
 def totals_by_key(stacks: Stacks, keys: Int32, count: int) -> tuple[Float64, Float64]:

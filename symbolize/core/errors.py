@@ -40,8 +40,18 @@ def check_type(name: str, value: object, expected: str, *types: type) -> None:
         raise TypeError(f"{name}: expected {expected}, not {type(value).__name__}")
 
 
-A_PROFILE = "a Profile, such as `result.profile`"
-"""What `check_type` expects in several places."""
+def check_flags(**flags: object) -> None:
+    """Raise TypeError, which names the argument, for one that is neither True nor False."""
+    for name, value in flags.items():
+        check_type(name, value, "True or False", bool)
+
+
+def check_count(name: str, value: object) -> None:
+    """Raise TypeError or UsageError, which name the argument, for what is no number of things."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name}: expected a whole number, not {type(value).__name__}")
+    if value < 0:
+        raise UsageError(f"{name}: expected a number from 0 on, not {value}")
 
 
 class SymbolizeError(Exception):

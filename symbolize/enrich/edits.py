@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from symbolize.core.errors import UsageError, check_type
+from symbolize.core.errors import UsageError, check_flags, check_type
 from symbolize.profile import Profile
 
 
@@ -39,6 +39,7 @@ class Edits:
                 raise TypeError(f"path_prefixes: expected two texts in a pair, not {pair!r}")
         for folder in self.trim_paths:
             check_type("trim_paths", folder, "folders in the list", str)
+        check_flags(prune=self.prune, synthesize=self.synthesize)
         for name in ("drop", "keep", "prune_from"):
             check_type(name, getattr(self, name), "text", str)
         if self.keep and not (self.prune or self.drop):
@@ -55,6 +56,7 @@ class Edits:
 
     def apply(self, profile: Profile) -> Profile:
         """The changed profile; the given one is not changed. Locations stay, but for their lines."""
+        profile = Profile.of(profile, "profile")
         if self.path_prefixes or self.trim_paths:
             from symbolize.enrich.paths import rewrite_paths
 

@@ -37,7 +37,8 @@ def source_name(source: str | os.PathLike[str] | BinaryIO) -> str:
     if isinstance(source, str | os.PathLike):
         return "standard input" if source == STANDARD_INPUT else os.fspath(source)
     if not hasattr(source, "read"):
-        raise TypeError(f"source: expected a path or a binary file object, not {type(source).__name__}")
+        hint = "; io.BytesIO makes one of bytes" if isinstance(source, bytes | bytearray | memoryview) else ""
+        raise TypeError(f"source: expected a path or a binary file object, not {type(source).__name__}{hint}")
     name = getattr(source, "name", None)
     return name if isinstance(name, str) else "<stream>"
 

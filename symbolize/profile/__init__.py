@@ -5,11 +5,14 @@ from symbolize.profile.assignment import assign_mappings
 from symbolize.profile.caveats import NOT_PROVED, caveats_of, with_caveats
 from symbolize.profile.combine import combine
 from symbolize.profile.compact import compact, used_locations
-from symbolize.profile.frame_table import Frame
+from symbolize.profile.frame_objects import Frame
 from symbolize.profile.merge import Merger, merged
 from symbolize.profile.model import (
     AddressKind,
+    FunctionChange,
+    FunctionRow,
     Functions,
+    HasProfile,
     IdOrigin,
     Labels,
     LeafKind,
@@ -22,7 +25,7 @@ from symbolize.profile.model import (
     ValueType,
 )
 from symbolize.profile.names import lines_per_location, named_locations, set_flags
-from symbolize.profile.sample_types import choose_sample_type
+from symbolize.profile.sample_types import choose_sample_type, with_sample_type
 from symbolize.profile.stack_dumps import StackDumps
 from symbolize.profile.strings import Strings
 
@@ -31,7 +34,10 @@ __all__ = [
     "NOT_PROVED",
     "AddressKind",
     "Frame",
+    "FunctionChange",
+    "FunctionRow",
     "Functions",
+    "HasProfile",
     "IdOrigin",
     "Labels",
     "LeafKind",
@@ -56,4 +62,5 @@ __all__ = [
     "set_flags",
     "used_locations",
     "with_caveats",
+    "with_sample_type",
 ]

@@ -19,7 +19,7 @@ from symbolize.core.arrays import (
     taken,
     views,
 )
-from symbolize.core.errors import A_PROFILE, UsageError, check_type
+from symbolize.core.errors import UsageError, check_flags, check_type
 from symbolize.core.grouping import first_of_numbers, number_lists
 from symbolize.core.mapped_names import FILES, mapped_by
 from symbolize.profile.assignment import assign_mappings, owners
@@ -28,6 +28,7 @@ from symbolize.profile.compact import compact
 from symbolize.profile.model import (
     AddressKind,
     Functions,
+    HasProfile,
     IdOrigin,
     Labels,
     Lines,
@@ -59,13 +60,13 @@ MAX_BUILDS: Final = 16
 """Builds of one path that are distinguished; mappings of further ones stay separate."""
 
 
-def merged(profiles: Iterable[Profile], *, side_by_side: bool = False) -> Profile:
+def merged(profiles: Iterable[Profile | HasProfile], *, side_by_side: bool = False) -> Profile:
     """One profile of all `profiles`, which are taken one at a time and not changed; see `symbolize.merge`."""
     check_type("profiles", profiles, "several Profiles", Iterable)
+    check_flags(side_by_side=side_by_side)
     merger = Merger(side_by_side=side_by_side)
     for profile in profiles:
-        check_type("profiles", profile, A_PROFILE, Profile)
-        merger.add(profile)
+        merger.add(Profile.of(profile, "profiles"))
     return merger.result()
 
 

@@ -10,13 +10,14 @@ Variable-length lists are CSR: list `i` of a table is `[offsets[i], offsets[i + 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, offsets_of, ranges
-from symbolize.profile.frame_table import Frame, frame_stacks, to_arrow, to_pandas
+from symbolize.profile.frame_objects import Frame, frame_stacks
 from symbolize.profile.obfuscation import Obfuscation
 from symbolize.profile.sample_times import SampleTimes
 from symbolize.profile.stack_dumps import StackDumps
@@ -89,6 +90,9 @@ class ValueType(NamedTuple):
     type: int = 0
     unit: int = 0
 
+    def __repr__(self) -> str:
+        return f"<ValueType: strings {self.type} and {self.unit}>"
+
 
 def column(dtype: Any) -> Any:
     """An empty column that is filled by replacing it."""
@@ -103,6 +107,9 @@ def offsets() -> Any:
 @dataclass(eq=False, repr=False)
 class Table:
     """Parallel columns of one length."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self):,} rows of {', '.join(each.name for each in fields(self))}>"
 
     def __len__(self) -> int:
         return len(getattr(self, fields(self)[0].name))
@@ -174,6 +181,9 @@ class Locations:
     rel_pc: UInt64 = column(np.uint64)
     source_row: Int64 = column(np.int64)
 
+    def __repr__(self) -> str:
+        return f"<Locations: {len(self):,} with {len(self.lines):,} lines>"
+
     def __len__(self) -> int:
         return len(self.address)
 
@@ -223,6 +233,12 @@ class Samples:
     values: Int64 = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     label_offsets: Int64 = offsets()
     labels: Labels = field(default_factory=Labels)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Samples: {len(self):,} with {self.values.shape[1]} values each, {len(self.locations):,} frames and "
+            f"{len(self.labels):,} labels>"
+        )
 
     def __len__(self) -> int:
         return len(self.location_offsets) - 1
@@ -281,6 +297,38 @@ class RawFields:
         return self.data[self.offsets[entry] : self.offsets[entry + 1]].tobytes()
 
 
+class FunctionRow(NamedTuple):
+    """One function: the value of the samples it is the leaf of (`flat`, its own), and of those it is on the stack of
+    (`cumulative`, the total)."""
+
+    name: str
+    flat: float
+    cumulative: float
+
+
+class FunctionChange(NamedTuple):
+    """One function in two profiles: its values in the new one, as in `FunctionRow`, and in the base."""
+
+    name: str
+    flat: float
+    cumulative: float
+    base_flat: float
+    base_cumulative: float
+
+
+class HasProfile(Protocol):
+    """What a `Symbolizer` gives, which stands for its profile."""
+
+    @property
+    def profile(self) -> "Profile": ...
+
+
+def library(module: str) -> Any:
+    """A module of a package above this one, for methods that make profiles handy: it is imported when one is called,
+    and the model itself depends on none."""
+    return import_module(f"symbolize.{module}")
+
+
 @dataclass(eq=False, repr=False)
 class Profile:
     """A profile. `unknown` keeps what a newer schema than ours put in, by table: "sample", "mapping", "location",
@@ -327,6 +375,23 @@ class Profile:
     source: str = ""
     inputs: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, value: object, parameter: str) -> "Profile":
+        """The profile that an argument is, or that it has. Raises TypeError, which names the parameter."""
+        profile = value if isinstance(value, cls) else getattr(value, "profile", None)
+        if not isinstance(profile, cls):
+            raise TypeError(f"{parameter}: expected a Profile or a Result, not {type(value).__name__}")
+        return profile
+
+    @classmethod
+    def from_proto(cls, message: Any) -> "Profile":
+        """The profile that a protobuf message of pprof's schema holds, of whatever module its class is.
+
+        Raises TypeError for another message, InputError for one that is no valid profile.
+        """
+        data = library("proto.messages").serialized(message)
+        return library("load.pprof").load(data, "message")  # type: ignore[no-any-return]
+
     def __repr__(self) -> str:
         source = f" of {self.source!r}" if self.source else ""
         return (
@@ -362,16 +427,56 @@ class Profile:
 
         Texts are dictionary arrays, null where unknown. Raises ImportError without pyarrow.
         """
-        return to_arrow(self)
+        return library("analysis.frame_table").to_arrow(self)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """A pandas.DataFrame with a row for each frame of each sample.
 
-        Columns: `sample`, the row of the sample; `depth`, 0 for the leaf; `function`, `file` and `mapping` (categories,
-        missing where unknown); `line` and `column` (0: unknown); `is_inlined`; `address`; and the values of the sample,
-        each called "type/unit", which recur in all of its rows. Labels are left out. Raises ImportError without pandas.
+        Columns: `sample`, the row of the sample; `depth`, 0 for the leaf; `name`, what pictures show: the function, or
+        `[module]` for unnamed code; `function`, `file` and `mapping` (categories, missing where unknown); `line` and
+        `column` (0: unknown); `is_inlined`; `address`; the values of the sample, each called "type/unit", which recur
+        in all of its rows; and its labels, a column for each of up to 64 keys ("label KEY" if another column is called
+        like it), missing where a sample has none. A sample without a stack has one row, `[no stack]`. Raises
+        ImportError without pandas.
         """
-        return to_pandas(self)
+        return library("analysis.frame_table").to_pandas(self)
+
+    def to_proto(self, message_class: Any = None) -> Any:
+        """A protobuf message of pprof's schema, as `write` would write it: of `message_class`, such as
+        `profile_pb2.Profile`, else of a class whose strings are bytes, since names need not be UTF-8.
+
+        That class is in a descriptor pool of its own, where it meets no other copy of the schema. Raises TypeError for
+        a class of another schema, ImportError without protobuf.
+        """
+        return library("proto.messages").parsed(library("write").encode(self), message_class)
+
+    def top(self, count: int = 10, *, sample_type: str = "") -> list[FunctionRow]:
+        """The functions with the largest value of their own: name, `flat` (the value of the samples it is the leaf of)
+        and `cumulative` (of those it is on the stack of). Unnamed code is `[module]`.
+
+        Values are those of `sample_type`, a name or number, else of the default one. Raises UsageError for one that is
+        not there, TypeError for wrong arguments.
+        """
+        return library("analysis").heaviest_functions(self, count, sample_type)  # type: ignore[no-any-return]
+
+    def diff(
+        self, base: "Profile | HasProfile", count: int = 10, *, sample_type: str = "", normalize: bool = False
+    ) -> list[FunctionChange]:
+        """The functions whose values differ most from those in `base`: name, `flat` and `cumulative` as in `top`, and
+        `base_flat` and `base_cumulative`. With `normalize` values are scaled to the total of the base.
+
+        Raises UsageError if `base` does not have the sample type, TypeError for wrong arguments.
+        """
+        changed = library("analysis").changed_functions
+        return changed(self, Profile.of(base, "base"), count, sample_type, normalize)  # type: ignore[no-any-return]
+
+    def filter(self, **expressions: str) -> "Profile":
+        """A profile of its own with the samples and frames that are left by `expressions`, which are the fields of
+        `Filters`, as in `profile.filter(focus="main", tagignore="thread=idle")`.
+
+        Raises TypeError for other names, UsageError for an invalid expression.
+        """
+        return library("analysis").filtered(self, **expressions)  # type: ignore[no-any-return]
 
     def address_kind(self, mapping: int) -> AddressKind:
         """What the addresses in a mapping are."""

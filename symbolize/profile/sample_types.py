@@ -180,6 +180,14 @@ def choose_sample_type(profile: Profile, name: str) -> None:
     profile.sample_times = None  # they are of columns
 
 
+def with_sample_type(profile: Profile, name: str) -> Profile:
+    """The profile weighed and shown by the sample type that `choose_sample_type` finds; as it is for an empty name."""
+    if name:
+        profile = replace(profile)
+        choose_sample_type(profile, name)
+    return profile
+
+
 def show_first_event(profile: Profile, types: int = 2) -> None:
     """Make the first event with values the one that the profile of a recording is weighed and shown by. Each event has
     so many sample types: how often it was sampled, and how often it happened."""

@@ -1,6 +1,6 @@
 """Reports: what was symbolized, what was not, and why."""
 
-from symbolize.report.build import build_report, heaviest
+from symbolize.report.build import build_report
 from symbolize.report.model import MappingOutcome, MappingRow, Report, SharedCode
 from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 
@@ -13,5 +13,4 @@ __all__ = [
     "Report",
     "SharedCode",
     "build_report",
-    "heaviest",
 ]

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from symbolize.analysis import FunctionRow, Stacks, stacks_of
+from symbolize.analysis import Stacks, stacks_of
 from symbolize.analysis.top import FunctionTotals, sums
 from symbolize.core.arrays import AT_ONCE, Bool, Float64, Int64, UInt8, distinct, marked
 from symbolize.core.reasons import Reason
@@ -83,12 +83,6 @@ def used_locations(profile: Profile, weights: Weights) -> Bool:
     if weights.least > 0:  # all have a value then
         return np.asarray(weights.locations > 0)
     return marked(profile.samples.locations, len(profile.locations))
-
-
-def heaviest(profile: Profile, count: int) -> list[FunctionRow]:
-    """The functions and unnamed mappings of `profile` with the largest value of their own, in its default sample type,
-    as `build_report` has them."""
-    return weights_of(profile).functions.heaviest(0, count)
 
 
 def build_report(

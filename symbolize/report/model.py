@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from symbolize.analysis import FunctionRow
 from symbolize.core.arrays import Int64
 from symbolize.core.errors import printable
 from symbolize.core.failures import Failure
@@ -12,7 +11,7 @@ from symbolize.core.mapped_names import base_name
 from symbolize.core.reasons import Reason
 from symbolize.core.stack_check import StackCheck
 from symbolize.core.verdict import Verdict
-from symbolize.profile import NOT_PROVED
+from symbolize.profile import NOT_PROVED, FunctionRow
 
 
 class MappingOutcome(Protocol):

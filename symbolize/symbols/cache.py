@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 
+from symbolize.core.errors import check_count, check_type
 from symbolize.core.files import (
     CacheFolder,
     atomic_file,
@@ -58,6 +59,8 @@ class TableCache:
     """
 
     def __init__(self, folder: str | os.PathLike[str], limit: int = DEFAULT_LIMIT) -> None:
+        check_type("folder", folder, "a path", str, os.PathLike)
+        check_count("limit", limit)
         # The version is in the name, so that readers find only layouts that they support.
         self.base = os.fspath(folder)
         self.folder = os.path.join(folder, f"tables-{FORMAT}")

@@ -47,13 +47,13 @@ def encode(profile: "Profile") -> bytes:
 
 
 def write(
-    profile: "Profile",
+    profile: "Profile | Resolved",
     destination: str | os.PathLike[str] | BinaryIO,
     *,
     emit: str | None = None,
     view: "View | None" = None,
 ) -> None:
-    """Write the profile to a path, to `-` (standard output) or to a binary file object.
+    """Write a profile, or that of a `Result`, to a path, to `-` (standard output) or to a binary file object.
 
     The ending of the path decides what is written: gzipped pprof without one, or a view of the profile as for
     `cpu.otlp`, `cpu.html`, `cpu.svg`, `cpu.folded`, `cpu.speedscope.json`, `cpu.firefox.json`, `cpu.txt`, `cpu.csv` and
@@ -62,12 +62,12 @@ def write(
     path whole or not at all; equal profiles give equal bytes. Raises OutputError, and UsageError for another ending,
     for a terminal that would get a binary file, and for the file that the profile was read from.
     """
-    from symbolize.core.errors import A_PROFILE, check_type
+    from symbolize.core.errors import check_type
     from symbolize.profile import Profile
     from symbolize.write.files import check_inputs, write_pieces
     from symbolize.write.outputs import OTLP, PPROF, View, output_of, view_pieces, written
 
-    check_type("profile", profile, A_PROFILE, Profile)
+    profile = Profile.of(profile, "profile")
     check_type("view", view, "a View", View, type(None))
     path = os.fspath(destination) if isinstance(destination, str | os.PathLike) else ""
     if path:

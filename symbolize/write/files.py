@@ -1,5 +1,6 @@
 """Output files: whole or not at all, never over an input, and never on a terminal."""
 
+import io
 import os
 import stat
 import sys
@@ -75,7 +76,7 @@ def write_pieces(
     if is_binary and isinstance(destination, str | os.PathLike):
         check_terminal(os.fspath(destination))
     if not isinstance(destination, str | os.PathLike):
-        if not hasattr(destination, "write"):
+        if not hasattr(destination, "write") or isinstance(destination, io.TextIOBase):
             raise TypeError(f"destination: expected a path or a binary file object, not {type(destination).__name__}")
         name = getattr(destination, "name", None)
         _write_to(pieces, destination, name if isinstance(name, str) else "<stream>")

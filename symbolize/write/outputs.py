@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from symbolize.core.errors import A_PROFILE, UsageError, check_type, printable
+from symbolize.core.errors import UsageError, check_flags, check_type, printable
 
 if TYPE_CHECKING:
     from symbolize.analysis import Filters, Sources
@@ -64,13 +64,14 @@ class View:
     def __post_init__(self) -> None:
         for name in ("title", "sample_type", "base_title"):
             check_type(name, getattr(self, name), "text", str)
-        check_type("normalize", self.normalize, "True or False", bool)
+        check_flags(normalize=self.normalize)
         if self.filters is not None or self.base is not None or self.sources is not None:
             from symbolize.analysis import Filters, Sources
             from symbolize.profile import Profile
 
             check_type("filters", self.filters, "Filters", Filters, type(None))
-            check_type("base", self.base, A_PROFILE, Profile, type(None))
+            if self.base is not None:
+                object.__setattr__(self, "base", Profile.of(self.base, "base"))
             check_type("sources", self.sources, "Sources", Sources, type(None))
 
 
@@ -113,13 +114,11 @@ def check_parquet() -> None:
 def written(output: Output, profile: "Profile", view: View) -> "Profile":
     """What a file that keeps all of a profile has of one where `view` chooses. Raises UsageError for a base."""
     from symbolize.analysis.filters import selected
-    from symbolize.profile import choose_sample_type, combine, compact
+    from symbolize.profile import combine, compact, with_sample_type
 
     if view.base is not None:
         raise UsageError(f"{output.name} shows one profile; a difference can be shown as {kinds_with_base()}")
-    if view.sample_type:
-        profile = replace(profile)
-        choose_sample_type(profile, view.sample_type)
+    profile = with_sample_type(profile, view.sample_type)
     return compact(combine(selected(profile, view.filters))) if view.filters else profile
 
 
@@ -131,7 +130,7 @@ def kinds_with_base() -> str:
 def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[bytes]:
     """The bytes of a view of `profile`. Raises UsageError for a base or sample type that cannot be shown."""
     from symbolize import analysis
-    from symbolize.profile import caveats_of, choose_sample_type
+    from symbolize.profile import caveats_of, with_sample_type
 
     view = view if view.title else replace(view, title=os.path.basename(profile.source) or "profile")
     both = (profile, view.base) if view.base is not None else (profile,)
@@ -139,9 +138,7 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
     if view.base is not None and view.normalize:
         caveats.append("values are scaled to the total of the base")
     view = replace(view, caveats=tuple(caveats))
-    if view.sample_type:
-        profile = replace(profile)
-        choose_sample_type(profile, view.sample_type)
+    profile = with_sample_type(profile, view.sample_type)
     stacks = analysis.stacks_of(profile, view.filters, has_lines=output.has_files)
     if view.base is not None:
         if not output.has_base:

@@ -215,7 +215,7 @@ def test_difference(new: list[Stack], base: list[Stack]) -> None:
         assert rows == {name: sums for name, sums in expected.items() if sums != (0, 0)}
         assert both.totals[column] == sum(abs(values[1]) for _, values in stacks)
     assert call_tree(both).totals()[0].tolist()[1::2] == [sum(v[1] for _, v in each) for each in (new, base)]
-    changes = [new.flat - base.flat for new, base in totals.most_changed(1, 3)]
+    changes = [row.flat - row.base_flat for row in totals.most_changed(1, 3)]
     assert changes == sorted(changes, key=lambda change: -abs(change))
 
 
@@ -248,8 +248,8 @@ def test_normalized_difference() -> None:
     assert plain.totals.tolist() == [8, 80, 40, 400]
     assert both.totals.tolist() == [40, 400, 40, 400]
     assert all(
-        row.flat == pytest.approx(old.flat) and row.cumulative == pytest.approx(old.cumulative)
-        for row, old in function_totals(both).most_changed(1, 3)
+        row.flat == pytest.approx(row.base_flat) and row.cumulative == pytest.approx(row.base_cumulative)
+        for row in function_totals(both).most_changed(1, 3)
     )
     third = stacks_of(made([(stack, [6, 7 * value]) for stack in (first, second) for value in (1, 3, 11)]))
     thirds = stacks_of(made([(stack, [6, 3 * value]) for stack in (first, second) for value in (1, 3, 11)]))
@@ -273,7 +273,7 @@ def test_pprof_normalizes_the_same(tmp_path: Path) -> None:
     found = function_totals(stacks_of(pprof(tmp_path, *command)))
     expected = {row.name: (row.flat, row.cumulative) for row in found.heaviest(1)}
     both = function_totals(difference(stacks_of(new), stacks_of(base), normalize=True)).most_changed(1, 3)
-    changes = {row.name: (row.flat - old.flat, row.cumulative - old.cumulative) for row, old in both}
+    changes = {row.name: (row.flat - row.base_flat, row.cumulative - row.base_cumulative) for row in both}
     assert expected == {name: pytest.approx(each, abs=2) for name, each in changes.items()}
     assert changes
 
@@ -322,7 +322,7 @@ def test_difference_of_common_types() -> None:
     assert both.default == 1
     assert both.totals.tolist() == [3 * 1024, 5000, 1000, 400]
     (row,) = function_totals(both).most_changed(1, 3)
-    assert [each.flat for each in row] == [5000, 400]
+    assert (row.flat, row.base_flat) == (5000, 400)
 
 
 def test_sample_type() -> None:

@@ -11,13 +11,17 @@ from typing import Any
 from google.protobuf import message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
 
+import symbolize
+
 SCHEMAS = Path(__file__).resolve().parents[2] / "protos"
+IN_PACKAGE = Path(symbolize.__file__).parent / "proto"
 
 
 def classes(schema: str) -> Any:
     """The classes of a schema's messages, by their names."""
     pool = DescriptorPool()
-    pool.AddSerializedFile((SCHEMAS / f"{schema}.binpb").read_bytes())
+    (descriptor,) = (path for folder in (SCHEMAS, IN_PACKAGE) if (path := folder / f"{schema}.binpb").exists())
+    pool.AddSerializedFile(descriptor.read_bytes())
     if hasattr(message_factory, "GetMessageClass"):  # protobuf 4.22
         make = message_factory.GetMessageClass
     else:
