@@ -2,11 +2,13 @@
 
 import io
 import re
+import subprocess
 from collections import Counter
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -272,6 +274,70 @@ def test_headers(line: bytes, comm: str, tid: int) -> None:
     assert (labels(profile)[0]["comm"], labels(profile)[0]["tid"]) == (comm, tid)
     assert names(profile) == [["f"]]
     assert len(profile.sample_types) == (1 if b"sched" in line else 2)
+
+
+COLUMNS = ["comm,pid,tid,time,event,period,ip,sym,dso", "+misc", "-event", "tid,time,period,event,ip,sym,dso"]
+COUNTED = ["event,ip,sym,dso", "comm,event,ip,sym,dso", "tid,event,ip,sym,dso", "comm,time,event,ip,sym,dso"]
+
+
+@pytest.mark.needs("perf")
+@pytest.mark.parametrize("columns", [*COLUMNS, *COUNTED, "comm,tid,time,ip,sym,dso", "comm,pid,event,ip,sym,dso"])
+def test_columns_of_perf(columns: str) -> None:
+    """Whatever columns perf prints, the stacks are those of the recording, and the periods where they are printed."""
+    recording = ROOT / "fixtures" / "profiles" / "perf_data" / "threads.data"
+    expected = load_any(str(recording))
+    command = ["perf", "script", "--no-inline", "--no-demangle", "-i", str(recording), "-F", columns]
+    text = subprocess.run(command, capture_output=True, check=True).stdout
+    found = load(text)
+    assert not [each for each in found.warnings if "left out" in each]
+    assert len(found.sample_types) == (2 if columns in COLUMNS else 1)
+    sums = [each.samples.values.sum(axis=0).tolist() for each in (found, expected)]
+    assert sums[0] == sums[1][: len(sums[0])]
+    printed = Counter(block.count(b"\n\t") for block in text.split(b"\n\n") if block.strip())
+    depths: Counter[int] = Counter()
+    for depth, value in zip(np.diff(found.samples.location_offsets), found.samples.values[:, 0], strict=True):
+        depths[int(depth)] += int(value)
+    assert depths == printed
+
+
+@pytest.mark.parametrize(
+    ("text", "stacks", "value"),
+    [
+        ("app 8 1.000001: 7 mem:            0\n\t401000 f (/a)\n\t402000 g (/a)\n", [["f", "g"]], 7),
+        ("app 8 1.000001: 7 mem: ffff8880   401000 f (/a)\n", [["f"]], 7),
+        ("app 8 1.000001: 7 mem: ffff8880   3  401000 f(int) (/a)\n", [["f(int)"]], 7),
+        ("app 8 1.000001: 7 mem: f0 1 |OP LOAD|LVL L1 hit|BLK  N/A  3\n\t401000 f (/a)\n", [["f"]], 7),
+        ("app 8 U  1.000001: 7 cycles:\n\t401000 f (/a)\n", [["f"]], 7),
+        ("app 8 1.000001: 7\n\t401000 f (/a)\n", [["f"]], 7),
+        ("w 12 345 1.000001: 7 cycles:\n\t401000 f (/a)\n", [["f"]], 7),
+        ("Warning:\nProcessed 12 events and lost 1 chunks!\n\napp 8 1.5: 7 cycles:\n\t401000 f (/a)\n", [["f"]], 7),
+        ("app 8 1.5: 7 cycles:\n401000 f (/a)\n402000 g::h (/a)\n\n", [["f", "g::h"]], 7),
+        ("app 8 [001] 1.000001: kfree: call_site=ffffffff81092295 ptr=(nil)\n", [[]], 1),
+        ("app 8 1.5: 7 cycles:\n\t401000 f (/a)\n\tffffffffffffffff [unknown] ([unknown])\n", [["f", ""]], 7),
+    ],
+)
+def test_columns(text: str, stacks: list[list[str]], value: int) -> None:
+    """Columns before the frames are no frames, and what is around samples refuses none."""
+    profile = load(text.encode())
+    assert names(profile) == stacks
+    assert profile.samples.values[0, -1] == value
+    assert "[kernel.kallsyms]" not in [each[0] for each in mappings(profile)]
+
+
+def test_columns_that_cannot_be_told_apart() -> None:
+    """What perf prints of an access has blanks within, so that a frame behind it in one line is not guessed."""
+    line = b"app 8 1.000001: 7 mem: f0 1 |OP LOAD|LVL L1 hit|BLK  N/A  3  401000 f (/a)\n"
+    profile = load(line + b"app 8 1.000002: 7 mem: 401000 f (/a)\n")
+    assert names(profile) == [["f"]]
+    assert "cannot be told apart: 1; they are left out: print them with `perf script -F comm," in profile.warnings[0]
+
+
+def test_modules_of_the_kernel() -> None:
+    """Frames of modules, and of programs for the kernel, are in what perf says that they are in."""
+    text = b"app 8 1.5: 7 cycles:\n\tffffffffc0001000 nf_hook ([nf_tables])\n\tffffffffc0002000 prog ([bpf])\n"
+    profile = load(text + b"\tffffffff81002000 entry ([kernel.kallsyms])\n\n")
+    assert [each[0] for each in mappings(profile)] == ["[nf_tables]", "[bpf]", "[kernel.kallsyms]"]
+    assert {each[4] for each in mappings(profile)} == {AddressKind.KERNEL}
 
 
 def test_one_line_samples() -> None:

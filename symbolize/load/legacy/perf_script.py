@@ -14,14 +14,26 @@ from symbolize.profile.facts import set_leaves
 from symbolize.profile.model import AddressKind, IdOrigin, LeafKind, Profile, StackSource
 from symbolize.profile.sample_types import show_first_event
 
-HEADER: Final = re.compile(
-    rb"(?P<comm>\S.{0,255}?)\s{1,64}+(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})\s{1,64}+(?:\[\d+\]\s{1,64}+)?"
-    rb"(?:(?:[-\w.#]{4,6}\s{1,64}+)?(?P<time>\d+\.\d+):\s{1,64}+)?"
-    rb"(?:(?P<period>\d{1,20})\s{1,64}+)?(?P<event>\S{1,255}?):(?:\s{1,64}+(?P<rest>.*))?$",
-    re.DOTALL,
+BLANKS: Final = rb"\s{1,64}+"
+"""Blanks are not given back (`+`), because what a run of them was split at would be tried for each of the others."""
+COMMAND: Final = rb"(?P<comm>(?!(?:-?\d+/)?-?\d+\s)\S.{0,255}?)" + BLANKS
+THREAD: Final = rb"(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})" + BLANKS
+COLUMNS: Final = (
+    rb"(?:\[\d+\]" + BLANKS + rb")?"  # CPU
+    rb"(?:(?:(?!\d+\s)(?:[-\w.#]{4,6}|[A-Za-z]{1,5})" + BLANKS + rb")?"  # flags, or how the process ran
+    rb"(?P<time>\d+\.\d+):(?:" + BLANKS + rb"|$))?"
+    rb"(?:(?:(?P<period>\d{1,20})" + BLANKS + rb")?"
+    rb"(?P<event>(?!\d+\.\d+:)\S{1,255}?):(?:" + BLANKS + rb"|$))?"
+    rb"(?(time)|(?(event)|(?!)))(?P<rest>.*)$"
 )
-"""The line of a sample: command, thread and process, CPU, flags, time, period, event, and for one frame that. Blanks
-are not given back (`+`), because what a run of them was split at would be tried for each of the others."""
+"""The columns of a sample's line in the order in which `perf script` prints them, behind command and thread: each may
+be left out, but not both time and event. The rest has what an event is about, and for one frame that."""
+HEADER: Final = re.compile(COMMAND + THREAD + COLUMNS, re.DOTALL)
+SHORT_HEADER: Final = re.compile(rb"(?:" + THREAD + rb"|" + COMMAND + rb")?" + COLUMNS, re.DOTALL)
+"""The line of a sample without command or thread, which any line may look like: frames have to follow."""
+PERIOD: Final = re.compile(rb"\d{1,20}\s*\Z")
+"""The rest of a line without the column of the event."""
+FULL_TIME: Final = re.compile(rb"\d+\.\d{6,9}\Z")
 
 RECORD: Final = re.compile(rb".*?\bPERF_RECORD_(?P<kind>[A-Z0-9_]+)[\s:]*(?P<rest>.*)", re.DOTALL)
 MMAP: Final = re.compile(
@@ -33,6 +45,15 @@ FORK: Final = re.compile(rb"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):\d{1,10}\)")
 EXEC: Final = re.compile(rb"exec: .*?:(\d{1,10})/\d{1,10}\b")
 
 FRAME: Final = re.compile(rb"\s*(?P<ip>[0-9a-f]{1,16})(?:\s+(?P<what>\S.*))?$", re.DOTALL)
+UNINDENTED: Final = re.compile(rb"[0-9a-f]{4,16} \S.*\(.*\)\s*$", re.DOTALL)
+"""A frame whose blanks in front were lost, as in text that was pasted."""
+ONE_LINE: Final = re.compile(
+    rb"(?:[0-9a-f]{1,16}\s+){0,3}(?P<frame>[0-9a-f]{4,16}\s+\S.*\(.*\))\s*$|(?P<bare>[0-9a-f]{4,16}(?:\s+\S.*)?)$",
+    re.DOTALL,
+)
+"""The frame behind the event, and before it the addresses and weights of data (`-F +addr,+weight`)."""
+MEMORY_OPERATION: Final = b"|OP "
+"""In what `perf mem` says of an access; its parts are between blanks, as the columns are."""
 WHAT: Final = re.compile(rb"(?P<symbol>.*?)\((?P<file>[^()]*(?:\([^()]*\)[^()]*)?)\)\s*$", re.DOTALL)
 OFFSET: Final = re.compile(rb"\+0x[0-9a-f]+$")
 FILE_OFFSET: Final = re.compile(rb"\+0x([0-9a-f]{1,16})$")
@@ -43,6 +64,9 @@ UNKNOWN: Final = b"[unknown]"
 KERNEL_DIGITS: Final = re.compile(rb"\s*[89a-f][0-9a-f]{15}\b")
 MAX_OFFSET: Final = 1 << 36
 """An address below may be one in a file, those above are of a process."""
+
+KERNEL_MODULE: Final = re.compile(rb"\[(?!kernel|guest\.kernel|unknown|vdso|vsyscall)[\w.-]+\]|/.*\.ko(?:\.[a-z0-9]+)?")
+"""What the frame of a module of the kernel, or of a program for it (`[bpf]`), is in."""
 
 MAX_MAPPINGS: Final = 1 << 10
 MAX_PROCESSES: Final = 1 << 15
@@ -55,25 +79,43 @@ KERNEL_PID: Final = -1
 CLOCK: Final = re.compile(rb"(?:cpu|task)-clock(?::|\Z)")
 
 SNIFFED: Final = 1 << 14
-"""Bytes in which the first sample is looked for."""
+MAX_OTHERS: Final = 16
+"""Bytes in which the first sample is looked for, and other lines before it."""
 
 
 def matches(head: bytes | memoryview) -> bool:
-    """Whether what begins with `head` is the output of `perf script`: a sample with time, and a frame, or a mapping."""
+    """Whether what begins with `head` is the output of `perf script`: a sample with a thread, time and event, or with a
+    frame, or a mapping. Some lines of warnings may be before it."""
     lines = bytes(head[:SNIFFED]).split(b"\n")
-    has_records = False
+    has_records, others = False, 0
     for line, following in pairwise(lines):
         if line.startswith(b"#") or not line.strip():
             continue
         if RECORD.match(line):
             has_records = True
             continue
-        found = HEADER.match(line.lstrip())
-        if found is None:
+        found = header_of(line)
+        if found is not None:
+            is_full = is_whole(found) and bool(found["event"]) and FULL_TIME.match(found["time"] or b"") is not None
+            if is_full or (following[:1].isspace() and FRAME.match(following)) or UNINDENTED.match(following):
+                return True
+            if found["time"] and ONE_LINE.match(found["rest"]):
+                return True
+        others += 1
+        if others > MAX_OTHERS:
             return False
-        is_frame = following[:1].isspace() and FRAME.match(following) is not None
-        return bool(is_frame or (found["time"] and FRAME.match(found["rest"] or b"-")))
     return has_records
+
+
+def header_of(line: bytes) -> re.Match[bytes] | None:
+    """The columns of a sample's line, None for another line; perf pads what is first on the left."""
+    line = line.strip()
+    return HEADER.match(line) or SHORT_HEADER.match(line)
+
+
+def is_whole(header: re.Match[bytes]) -> bool:
+    """Whether the line of a sample has a command and a thread, which makes it one whatever follows."""
+    return header["comm"] is not None and header["tid"] is not None
 
 
 def load(pieces: Iterator[bytes], source: str) -> Profile:
@@ -141,6 +183,7 @@ class Reader:
         self.has_period = False
         self.unlocated = 0
         self.skipped = 0
+        self.unclear = 0
         self.header: re.Match[bytes] | None = None
         self.frames: list[bytes] = []
 
@@ -149,9 +192,12 @@ class Reader:
         if line[:1] == b"\t" and self.header is not None:
             self.frames.append(line)
             return
+        if self.header is not None and UNINDENTED.match(line):
+            self.frames.append(line)
+            return
         if line[:1] in (b" ", b"\t"):
-            sample = HEADER.match(line.lstrip())  # perf pads short commands on the left
-            is_sample = sample is not None and sample["time"] is not None
+            sample = header_of(line)
+            is_sample = sample is not None and (sample["time"] is not None or line.rstrip().endswith(b":"))
             if FRAME.match(line) and not is_sample:
                 self.frames.append(line)
                 return
@@ -163,13 +209,11 @@ class Reader:
         if not line.strip() or line.startswith(b"#"):
             return
         record = RECORD.match(line)
-        self.header = None if record else HEADER.match(line.lstrip())
+        self.header = None if record else header_of(line)
         if record:
             self._record(record["kind"], record["rest"])
         elif self.header is None:
             self.skipped += 1
-        elif (rest := self.header["rest"]) and FRAME.match(rest):
-            self.frames.append(rest)
 
     def _record(self, kind: bytes, rest: bytes) -> None:
         """Read what happened to a process."""
@@ -202,16 +246,31 @@ class Reader:
         frames, self.frames = self.frames, []
         if header is None:
             return
-        tid = int(header["tid"])
+        if not frames and MEMORY_OPERATION in header["rest"]:
+            self.unclear += 1
+            return
+        if not frames and (one := ONE_LINE.match(header["rest"])):
+            frames = [one["frame"] or one["bare"]]
+        if not frames and not is_whole(header):
+            self.skipped += 1
+            return
+        labels: list[Label] = []
+        if header["comm"] is not None:
+            labels.append((b"comm", header["comm"].strip()))
+        tid = int(header["tid"] or 0)
+        if header["tid"]:
+            labels.append((b"tid", tid))
         pid = int(header["pid"]) if header["pid"] else self.process_of.get(tid)
         if pid is None:
             pid = tid if tid in self.spaces else self._only_process()
-        labels: list[Label] = [(b"comm", header["comm"].strip()), (b"tid", tid)]
         if header["pid"]:
             labels.append((b"pid", pid))
-        event = self.events.setdefault(header["event"].rstrip(b":"), len(self.events))
-        self.has_period |= header["period"] is not None
-        value = int(header["period"] or 0)
+        event = self.events.setdefault((header["event"] or b"").rstrip(b":"), len(self.events))
+        period = header["period"]
+        if header["event"] is None and PERIOD.match(header["rest"]):
+            period = header["rest"]
+        self.has_period |= period is not None
+        value = int(period or 0)
         self.stacks.add(self._stack(self._space(pid), frames), tuple(labels), event, value)
 
     def _only_process(self) -> int:
@@ -284,7 +343,8 @@ class Reader:
         if found is not None:
             return self.stacks.mapping(found[0]), found[1]
         if is_kernel:
-            return self.stacks.mapping(MappingKey(0, TOP, 0, KERNEL_FILE, AddressKind.KERNEL)), ip
+            module = file if KERNEL_MODULE.fullmatch(file) else KERNEL_FILE
+            return self.stacks.mapping(MappingKey(0, TOP, 0, module, AddressKind.KERNEL)), ip
         if told is not None and told.module and told.offset is not None:
             key, address = place_of(told)
             if key is not None:
@@ -306,12 +366,18 @@ class Reader:
                 f"{self.unlocated} addresses cannot be looked up, because the mappings were not printed: use `perf "
                 "script --show-mmap-events --show-task-events -F +pid`, or give the perf.data itself."
             )
+        if self.unclear:
+            warnings.append(
+                f"Samples whose columns cannot be told apart: {self.unclear}; they are left out: print them with `perf "
+                "script -F comm,pid,tid,time,event,period,ip,sym,dso`."
+            )
         if self.skipped:
             warnings.append(f"Lines that are no samples of perf: {self.skipped}; they are left out.")
         types: list[tuple[bytes, bytes]] = []
         for event in self.events:
-            types.append((event + b"_sample", b"count"))
-            types.append((event + b"_event", b"nanoseconds" if CLOCK.match(event) else b"count"))
+            begin = event + b"_" if event else b""
+            types.append((begin + b"sample", b"count"))
+            types.append((begin + b"event", b"nanoseconds" if CLOCK.match(event) else b"count"))
         kept = (types, BOTH) if self.has_period else (types[::2], COUNTS)
         profile = self.stacks.build(*kept)
         show_first_event(profile, 2 if self.has_period else 1)
