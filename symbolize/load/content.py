@@ -8,6 +8,7 @@ from symbolize.core.compression import MAGIC_SIZE, codec_of
 from symbolize.core.errors import EmptyInput
 from symbolize.core.mapped import MappedFile
 from symbolize.load.compression import CODECS, decompressed
+from symbolize.load.encoding import without_mark
 from symbolize.load.streams import HEAD, MAX_STREAM, STANDARD_INPUT, Limited, chunks, peeked, recording_in, source_name
 
 MAX_INPUT: Final = 4 << 30
@@ -30,7 +31,8 @@ class Content:
         self._packed = Limited(chunks(source, self.name), self.name, MAX_INPUT)
         first, pieces = peeked(self._packed, MAGIC_SIZE)
         self._is_plain = codec_of(first, CODECS) is None
-        self.head, self._pieces = peeked(decompressed(pieces, self.name, MAX_STREAM), HEAD)
+        content = decompressed(pieces, self.name, MAX_STREAM)
+        self.head, self._pieces = peeked(without_mark(content, self.name), HEAD)
 
     @property
     def packed_size(self) -> int:

@@ -145,13 +145,17 @@ def _nameless_functions(profile: Profile, found: dict[int, StandIn], which: Int6
 
 
 def _in_other_modules(profile: Profile, found: dict[int, StandIn], number: Int64, mapping: Int32) -> Bool:
-    """Which lines have a text that may be a function and an offset, since their location is in another module."""
-    result = np.zeros(len(number), np.bool_)
+    """Which lines have a text that may be a function and an offset, since their location is in another module, or since
+    nothing says that it is a module."""
+    is_in_function = np.isin(number, [row for row, each in found.items() if each.is_in_function])
+    result: Bool = is_in_function & (mapping == NONE)
     telling = [row for row, each in found.items() if each.may_be_name and each.module]
     here = np.flatnonzero(np.isin(number, telling) & (mapping != NONE))
     pairs, which = distinct_inverse(pair(number[here], mapping[here]))
     others = [
-        bool(file := _file_of(profile, row)) and base_name(file) != base_name(_text(found[text].module))
+        base_name(file) != base_name(_text(found[text].module))
+        if (file := _file_of(profile, row))
+        else found[text].is_in_function
         for text, row in zip(*(each.tolist() for each in unpair(pairs)), strict=True)
     ]
     result[here] = np.array(others, np.bool_)[which]

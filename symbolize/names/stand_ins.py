@@ -10,6 +10,8 @@ from symbolize.core.string_array import StringArray
 
 MAX_TEXT: Final = 1 << 10
 """Longer texts are names."""
+FIRST_CODE: Final = 1 << 12
+"""The headers of a file are below."""
 
 
 class StandIn(NamedTuple):
@@ -25,6 +27,12 @@ class StandIn(NamedTuple):
     offset: int | None = None
     is_in_bytes: bool = False
     may_be_name: bool = False
+
+    @property
+    def is_in_function(self) -> bool:
+        """Whether it is a place in a function, as `main+0x1a` is, where nothing says that `main` is a file: a file has
+        its headers there."""
+        return self.may_be_name and bool(self.module) and (self.offset or 0) < FIRST_CODE
 
 
 _MODULE = rb"(?P<module>\[[^\[\]]+\]|[^\s()<>\[\]:;!`|@+]+(?:\+\+[^\s()<>\[\]:;!`|@+]*)*)"

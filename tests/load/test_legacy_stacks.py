@@ -17,6 +17,7 @@ from symbolize import Symbolizer
 from symbolize.core.arrays import NONE
 from symbolize.core.errors import InputError
 from symbolize.load import load as load_any
+from symbolize.load.encoding import without_mark
 from symbolize.load.legacy import folded, folded_scan, named_stacks, perf_script
 from symbolize.profile.model import AddressKind, Profile
 from tests.support import dump_profiles, interpreted
@@ -340,6 +341,52 @@ def test_modules_of_the_kernel() -> None:
     assert {each[4] for each in mappings(profile)} == {AddressKind.KERNEL}
 
 
+@pytest.mark.parametrize(
+    ("text", "expected", "warning"),
+    [
+        ("main;a 3\nNot a stack\nmain;b 4\n", {"a main": 3, "b main": 4}, "no folded stacks: 1, the first is line 2;"),
+        ("# x\n\nmain;a 3\nmain;a 1 x\n", {"a main": 3}, "no folded stacks: 1, the first is line 4;"),
+        ("main;a 1.5\nmain;b 2.25\nmain;a 1.25\n", {"a main": 3, "b main": 2}, "that 5 in all became 5."),
+        ("main;a 12.00\nmain;b 3.\nmain;f@GLIBC_2.2.5 3\n", {"a main": 12, "b main": 3, "f@GLIBC_2.2.5 main": 3}, ""),
+        ("main;a 3\n 7\n4\n", {"a main": 3, "": 11}, ""),
+        ("main;a -3\nmain;b 4\n", {"b main": 4}, "no folded stacks: 1, the first is line 1;"),
+        ("unix`trap+0x2c7;ntdll!F+0x21;main+0x1a 5\n", {"main+0x1a ntdll!F+0x21 unix`trap+0x2c7": 5}, ""),
+        ("main;prog+0x1a40 5\n", {" main": 5}, ""),
+    ],
+)
+def test_folded_as_its_tools_read_it(text: str, expected: dict[str, int], warning: str) -> None:
+    """Lines of another form are left out and counted, a count may have a fraction, and a count alone is of no stack. A
+    place in a function is a name, one in a file is an address."""
+    for encoded in (
+        text.encode(),
+        text.replace("\n", "\r\n").encode(),
+        text.encode("utf-8-sig"),
+        text.encode("utf-16"),
+    ):
+        profile = load(encoded)
+        rows = zip(names(profile), profile.samples.values[:, 0].tolist(), strict=True)
+        assert {" ".join(stack): value for stack, value in rows} == expected
+        assert [warning in each for each in profile.warnings] == [True] * bool(warning)
+
+
+def test_marks_of_encodings() -> None:
+    """A text with a byte order mark is read as one without, in pieces of any size; what is none is an error."""
+    text = "main;größe 3\nmain;b 4\n"
+    marked = [
+        text.encode("utf-8-sig"),
+        *(mark + text.encode(name) for mark, name in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))),
+    ]
+    for data in marked:
+        for size in (1, 2, 3, 64):
+            pieces = iter([data[at : at + size] for at in range(0, len(data), size)])
+            assert b"".join(without_mark(pieces, "x")) == text.encode()
+    with pytest.raises(InputError, match="x: begins as UTF-16-LE text does, and is none"):
+        b"".join(without_mark(iter([b"\xff\xfea\0b"]), "x"))
+    assert b"".join(without_mark(iter([]), "x")) == b""
+    heap = "heap profile: 1: 100 [ 1: 100] @ heapprofile\n1: 100 [1: 100] @ 0x401142\n"
+    assert load(heap.encode("utf-16")).samples.values.tolist() == load(heap.encode()).samples.values.tolist()
+
+
 def test_one_line_samples() -> None:
     """Without callchains the frame is in the line of the sample."""
     line = b"app 8 1.5: 1000 cycles:  1234 f(int, void (*)(int))+0x1 (/bin/app (deleted))\n"
@@ -379,20 +426,22 @@ def test_folded() -> None:
     assert types(profile) == ["samples/count"]
 
 
-FOLDED_LINE = re.compile(rb"([^\n]*\S)[ \t]+([0-9]{1,18})\s*\Z")
+FOLDED_LINE = re.compile(rb"(?:([^\n]*\S)[ \t]+|[ \t]*)([0-9]{1,18})\s*\Z")
 
 
-def folded_by_pattern(text: bytes) -> tuple[Counter[tuple[bytes, ...]], int]:
-    """The count of each stack from leaf to root, and how many lines are no stacks."""
+def folded_by_pattern(text: bytes) -> tuple[Counter[tuple[bytes, ...]], int, int]:
+    """The count of each stack from leaf to root, how many lines are no stacks, and the number of the first."""
     counts: Counter[tuple[bytes, ...]] = Counter()
-    skipped = 0
-    for line in text.split(b"\n"):
+    skipped = first = 0
+    for number, line in enumerate(text.split(b"\n"), 1):
         found = FOLDED_LINE.match(line)
         if found and not line.startswith(b"#"):
-            counts[tuple(frame.strip() for frame in reversed(found[1].split(b";")))] += int(found[2])
-        else:
-            skipped += bool(line.strip()) and not line.startswith(b"#")
-    return counts, skipped
+            frames = found[1].split(b";") if found[1] is not None else []
+            counts[tuple(frame.strip() for frame in reversed(frames))] += int(found[2])
+        elif line.strip() and not line.startswith(b"#"):
+            skipped += 1
+            first = first or number
+    return counts, skipped, first
 
 
 PARTS = st.sampled_from(
@@ -407,10 +456,11 @@ def test_folded_by_pattern(text: bytes, size: int, most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folded_scan, "MAX_FRAMES", most)
         profile = folded.load(iter(pieces), "x")
-    counts, skipped = folded_by_pattern(text)
+    counts, skipped, first = folded_by_pattern(text)
     found = [tuple(each.encode() for each in stack) for stack in names(profile)]
     assert dict(zip(found, profile.samples.values[:, 0].tolist(), strict=True)) == counts
-    assert profile.warnings == ([f"Lines that are no folded stacks: {skipped}; they are left out."] if skipped else [])
+    message = f"Lines that are no folded stacks: {skipped}, the first is line {first}; they are left out."
+    assert profile.warnings == ([message] if skipped else [])
 
 
 def test_folded_limits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -420,7 +470,7 @@ def test_folded_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert profile.warnings == ["Sums of values that exceed 64 bits: 1; they are the largest number."]
     profile = load(b"a;b 1\n" + b"a;" * named_stacks.MAX_LINE + b"b 1\n")
     assert profile.samples.values.tolist() == [[1]]
-    assert profile.warnings == ["Lines that are no folded stacks: 1; they are left out."]
+    assert profile.warnings == ["Lines that are no folded stacks: 1, the first is line 2; they are left out."]
     monkeypatch.setattr(named_stacks, "MAX_FRAMES", 3)
     load(b"a;b;c 1\n" * 9)
     with pytest.raises(InputError, match="has stacks with more than 3 frames"):
@@ -469,9 +519,9 @@ def test_folded_symbolized() -> None:
         b"a;b 1 2\nc;d 3 4\n",
         b"a b 1\n",
         b"a;b\n",
-        b"a;b 1\nno count\n",
+        b"a;b 1\nno count\nnone\n",
         b"a;b 1\n\0\n",
-        b"a;b 1.5\n",
+        b"a;b 1.5.5\n",
         b"x = 1;\ny = 2;\n",
     ],
 )

@@ -35,12 +35,19 @@ def has_two_counts(head: bytes | memoryview) -> bool:
 
 
 def matches(head: bytes | memoryview) -> bool:
-    """Whether every line has a count at its end and some have several frames."""
+    """Whether most lines have a count at their end, and some of these several frames: lines of another form are left
+    out, as flamegraph.pl does."""
     lines = sniffed(head)
-    if not any(SEPARATOR in line for line in lines) or b"\0" in bytes(head) or has_two_counts(head):
+    if b"\0" in bytes(head) or has_two_counts(head):
         return False
+    stacks = [line for line in lines if is_stack(line)]
+    return 2 * len(stacks) >= len(lines) and any(SEPARATOR in line for line in stacks)
+
+
+def is_stack(line: bytes) -> bool:
+    """Whether a line has a count at its end."""
     scan = scanning.Scan(random_mixer(), MAX_LINE, len, len)
-    scan.read(memoryview(b"\n".join(lines)))
+    scan.read(memoryview(line))
     return scan.skipped == 0
 
 
@@ -52,8 +59,14 @@ def load(pieces: Iterator[bytes], source: str) -> Profile:
     for text in whole_lines(pieces):
         stacks.check(scan.read(memoryview(text)))
     if scan.skipped:
-        stacks.warnings.append(f"Lines that are no folded stacks: {scan.skipped}; they are left out.")
+        first = f"the first is line {scan.first_skipped}"
+        stacks.warnings.append(f"Lines that are no folded stacks: {scan.skipped}, {first}; they are left out.")
     offsets, locations, sums = scan.arrays()
+    if scan.fractions:
+        stacks.warnings.append(
+            f"Counts with fractions: {scan.fractions}; the sum of each stack is rounded, so that {scan.total():g} in "
+            f"all became {int(sums.sum())}."
+        )
     return stacks.profile([(b"samples", b"count")], offsets, locations, sums[:, None])
 
 
@@ -73,7 +86,7 @@ def _location(stacks: NamedStacks, text: bytes, is_caller: bool) -> int:
     """The location of a frame: a name, or what a stand-in for one tells; addresses of callers are inside the call."""
     text = text.strip()
     found = stand_in(text) if text else StandIn()
-    if found is None:
+    if found is None or found.is_in_function:
         return stacks.location(NONE, 0, [Frame(text)])
     mapping, address = place_of(in_call(found) if is_caller else found)
     row = stacks.mapping(mapping) if mapping is not None else NONE
