@@ -12,19 +12,24 @@ from symbolize.core.errors import printable
 
 AT_ONCE: Final = 1 << 12
 """Names of a line that are written at a time: stacks may be deep, and names long."""
+NEGATIVE: Final = "[negative]"
+"""The frame above the stacks of values below 0."""
 
 
 def pieces(stacks: Stacks) -> Iterator[bytes]:
-    """The lines, from the root to the leaf, with the values of the default sample type. Raises InputError if there are
-    too many letters in them."""
+    """The lines, from the root to the leaf, with the values of the default sample type. Values below 0, whose lines
+    flamegraph.pl drops, have no sign and are below a frame of their own. Raises InputError if there are too many
+    letters in them."""
     tree = call_tree(stacks)
     stacks.budget(LETTERS).spend(letters(tree))
     names = [clean(name) for name in tree.frames.names]
     values = tree.values[:, stacks.default].tolist()
     for node, frames in leaf_paths(tree):
         if value := round(values[node]):
+            if value < 0:
+                yield f"{NEGATIVE};".encode()
             for first in range(0, len(frames), AT_ONCE):
-                end = ";" if first + AT_ONCE < len(frames) else f" {value}\n"
+                end = ";" if first + AT_ONCE < len(frames) else f" {abs(value)}\n"
                 yield (";".join(names[frame] for frame in frames[first : first + AT_ONCE]) + end).encode()
 
 

@@ -3,12 +3,13 @@
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Int32, Int64, UInt8, offsets_of
+from symbolize.core.arrays import Bool, Int32, Int64, UInt8, distinct_inverse, offsets_of
 from symbolize.core.compression import gzipped
 from symbolize.core.protobuf import MAX_VARINT, field, varint
 from symbolize.core.string_array import StringArray
@@ -69,6 +70,7 @@ def write(profile: Profile, destination: str | os.PathLike[str] | BinaryIO) -> N
 def _pieces(profile: Profile) -> Iterator[Any]:
     """The fields of the profile in ascending order."""
     profile = with_comment(_default_last(profile))
+    profile = _with_whole_names(profile)
     numbering = _number_strings(profile)
     numbers = numbering.numbers.tolist()
     for each in profile.sample_types:
@@ -115,6 +117,39 @@ def _number_strings(profile: Profile) -> Numbering:
     known = np.flatnonzero(numbers >= 0)
     order[numbers[known]] = known
     return Numbering(numbers, profile.strings.array().only(order))
+
+
+def _with_whole_names(profile: Profile) -> Profile:
+    """The profile without the linked names of functions whose shown name pprof would cut (R466, whole names in pprof).
+
+    Where both are the same, pprof takes a name with `::`, `<` or `[` for one of C++ and removes what is in brackets
+    (looksLikeDemangledCPlusPlus): of `ArrayList::<init>` it shows `ArrayList::`. A name alone it leaves as it is.
+    """
+    functions, strings = profile.functions, profile.strings.array()
+    rows = np.flatnonzero((functions.name == functions.system_name) & (functions.name != 0))
+    names, which = distinct_inverse(functions.name[rows])
+    is_cut = _are_cut(strings.only(names))[which]
+    if not is_cut.any():
+        return profile
+    linked = functions.system_name.copy()
+    linked[rows[is_cut]] = 0
+    return replace(profile, functions=replace(functions, system_name=linked))
+
+
+def _are_cut(names: StringArray) -> Bool:
+    """Which names pprof takes for C++ and shortens: bool[n]."""
+    data, (begin, end) = names.data, names.places()
+
+    def have(marks: Bool, size: int = 1) -> Bool:
+        at = np.flatnonzero(marks)
+        found: Bool = np.searchsorted(at, begin) < np.searchsorted(at, end - size + 1)
+        return found
+
+    pairs = np.append(data[1:], 0)
+    is_open = data == ord("<")
+    is_java = have((data == ord(".")) & (pairs == ord("<")), 2)
+    is_cpp = have(np.isin(data, list(b"<>[]"))) | have((data == ord(":")) & (pairs == ord(":")), 2)
+    return is_cpp & ~is_java & have(is_open | (data == ord("(")))
 
 
 def _string_table(strings: StringArray) -> Iterator[UInt8]:

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import numpy as np
+
 from symbolize.analysis import Stacks, call_tree
 from symbolize.profile.units import unit_of
 from symbolize.write.folded import leaf_paths
@@ -20,33 +22,40 @@ UNITS: Final = {
 
 
 def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[bytes]:
-    """The file: a profile for each sample type, with a sample for each distinct stack."""
+    """The file: a profile for each sample type, with a sample for each distinct stack. Values below 0, which speedscope
+    refuses, are in a profile of their own, without their signs."""
     stacks.check_steps(len(stacks.types))
     tree = call_tree(stacks)
     names = tree.frames
     frames = [
         {"name": name, **({"file": file} if file else {})} for name, file in zip(names.names, names.files, strict=True)
     ]
+    leaves = tree.leaves()
+    negative = np.any(tree.values[leaves] < 0, axis=0).tolist()
+    profiles = [
+        (column, sign) for column in range(len(stacks.types)) for sign in ((1, -1) if negative[column] else (1,))
+    ]
     head = {
         "$schema": SCHEMA,
         "exporter": "; ".join(["symbolize", *caveats]),
         "name": title,
-        "activeProfileIndex": stacks.default,
+        "activeProfileIndex": profiles.index((stacks.default, 1)),
         "shared": {"frames": frames},
     }
     yield (json.dumps(head).removesuffix("}") + ', "profiles": [').encode()
-    for column, (kind, unit) in enumerate(stacks.types):
+    for number, (column, sign) in enumerate(profiles):
+        kind, unit = stacks.types[column]
         name, factor = unit_and_factor(unit)
-        weights = tree.values[:, column] * factor
+        weights = np.maximum(sign * tree.values[leaves, column] * factor, 0)
         about = {
             "type": "sampled",
-            "name": kind,
+            "name": kind if sign > 0 else f"{kind} below 0",
             "unit": name,
             "startValue": 0,
             "endValue": float(weights.sum()),
-            "weights": weights[tree.leaves()].tolist(),
+            "weights": weights.tolist(),
         }
-        yield (("," if column else "") + json.dumps(about).removesuffix("}") + ', "samples": [').encode()
+        yield (("," if number else "") + json.dumps(about).removesuffix("}") + ', "samples": [').encode()
         for row, (_, path) in enumerate(leaf_paths(tree)):
             yield (("," if row else "") + json.dumps(path)).encode()
         yield b"]}"
