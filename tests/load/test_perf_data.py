@@ -417,6 +417,18 @@ def test_processes() -> None:
     assert profile.samples.values[:, 0].tolist() == [2, 1, 2, 1, 1]
 
 
+def test_idle_threads() -> None:
+    """No record names the process 0; it is called as perf calls it, and can be chosen by that."""
+    form, event = LITTLE, Event(sample_type=w.IP | w.TID)
+    records = [*app(form, event), *(form.sample(event, ip=0x400000, pid=pid) for pid in (0, 7, 0))]
+    data = form.file([event], records)
+    profile = read(data, LoadOptions(sample_labels=("pid", "comm", "thread_comm")))
+    assert [list(each.values()) for each in labels(profile)] == [[0, "swapper", "swapper"], [7, "app", "app"]]
+    assert profile.samples.values[:, 0].tolist() == [2, 1]
+    chosen = read(data, LoadOptions(choice=Choice(processes=["swapper"])))
+    assert chosen.samples.values[:, 0].tolist() == [2]
+
+
 def test_overlapping_mappings() -> None:
     """A mapping takes the place of what it covers; what is left of that keeps its offsets."""
     form, event = LITTLE, Event(sample_type=w.IP | w.TID)

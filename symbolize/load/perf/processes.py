@@ -96,6 +96,11 @@ class Process:
         self.is_main_named = False
 
 
+IDLE: Final = 0
+IDLE_COMM: Final = b"swapper"
+"""The idle threads of all processors, of which no record has the name; perf calls them so itself."""
+
+
 class Processes:
     """What the side-band records say, entered into the tables of `samples`, a `symbolize.load.perf.samples.Samples`."""
 
@@ -276,6 +281,8 @@ class Processes:
             process = self.all[KERNEL_PROCESS + 1]
         else:
             self.all.append(process)
+            if pid == IDLE:
+                process.comm = self._strings.add(IDLE_COMM)
         self.of_pid[pid] = process
         self._enter(process)
         self._samples.set_stale(process.row)
