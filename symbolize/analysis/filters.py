@@ -25,6 +25,9 @@ class Filters:
     as `128kb:1mb`, `32kb`, `:64kb` and `4mb:`. Behind `key=` either counts for that label alone, and one of several
     expressions is enough. `tagshow` keeps the labels whose keys match, `taghide` drops them.
 
+    `tagroot` and `tagleaf` are keys of labels, with commas between several: what a sample has for them is a frame at
+    the root, or at the leaf, of its stack.
+
     Raises TypeError for what is no text, UsageError for an invalid expression.
     """
 
@@ -36,6 +39,8 @@ class Filters:
     tagignore: str = ""
     tagshow: str = ""
     taghide: str = ""
+    tagroot: str = ""
+    tagleaf: str = ""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -45,7 +50,7 @@ class Filters:
                 from symbolize.analysis.label_filters import parsed_filter
 
                 parsed_filter(field.name, text)
-            else:
+            elif field.name not in ("tagroot", "tagleaf"):
                 compiled(field.name, text)
 
     def __bool__(self) -> bool:
@@ -93,6 +98,10 @@ def selected(profile: Profile, filters: Filters) -> Profile:
         unknown["sample"] = raw.taken(np.flatnonzero(kept))
     leaves = profile.leaf_kinds if places.all() else np.zeros(0, np.uint8)  # callers may be leaves then
     profile = replace(profile, locations=locations, samples=samples, unknown=unknown, leaf_kinds=leaves)
+    if filters.tagroot or filters.tagleaf:
+        from symbolize.analysis.label_values import with_label_frames
+
+        profile = with_label_frames(profile, keys_in(filters.tagroot), keys_in(filters.tagleaf))
     if filters.tagshow or filters.taghide:
         from symbolize.analysis.label_filters import labels_shown
 
@@ -103,6 +112,11 @@ def selected(profile: Profile, filters: Filters) -> Profile:
 def filtered(profile: Profile, **expressions: str) -> Profile:
     """What `Filters` of `expressions` leave, see `Profile.filter`."""
     return compact(combine(selected(profile, Filters(**expressions))))
+
+
+def keys_in(text: str) -> list[str]:
+    """The keys of labels in a list with commas."""
+    return [key for each in text.split(",") if (key := each.strip())]
 
 
 def any_of(lines: Bool, places: Bool, offsets: np.ndarray) -> Bool:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.analysis.frames import Texts, shown_frames
+from symbolize.analysis.label_values import label_texts
 from symbolize.analysis.stacks import located
 from symbolize.core.arrays import NONE, Bool, Int32, Int64, marked, taken
 from symbolize.core.budget import Budget
@@ -73,7 +74,7 @@ def frame_columns(profile: Profile) -> dict[str, Column]:
     columns: dict[str, Column] = {
         "sample": sample,
         "depth": (np.arange(total) - np.repeat(sample_begin[:-1], sizes)).astype(np.int32),
-        "name": names_of(shown.names.names, taken(shown.frames, frame)),
+        "name": shown_names(shown.names.names, taken(shown.frames, frame)),
         "function": _texts(profile, _gather(functions.name, function, UNKNOWN)),
         "file": _texts(profile, _gather(functions.filename, function, UNKNOWN)),
         "line": _gather(lines.line, line, 0),
@@ -100,7 +101,7 @@ def label_keys(profile: Profile) -> list[int]:
 def label_column(profile: Profile, key: int) -> Categories | Numbers:
     """What samples have for a key: numbers if all are numbers of one unit and no sample has two, else texts, those of
     one sample with commas between them, as pprof shows them."""
-    samples, labels, strings = profile.samples, profile.samples.labels, profile.strings
+    samples, labels = profile.samples, profile.samples.labels
     rows = np.flatnonzero(labels.key == key)
     sample = np.repeat(np.arange(len(samples)), np.diff(samples.label_offsets))[rows]
     is_single = bool(np.all(sample[1:] != sample[:-1]))
@@ -109,19 +110,10 @@ def label_column(profile: Profile, key: int) -> Categories | Numbers:
         values, is_missing = np.zeros(len(samples), np.int64), np.ones(len(samples), np.bool_)
         values[sample], is_missing[sample] = labels.number[rows], False
         return Numbers(values, is_missing)
-    columns = (each[rows].tolist() for each in (labels.text, labels.number, labels.unit))
-    found: dict[int, str] = {}
-    known: dict[str, int] = {}
-    for owner, text, number, unit in zip(sample.tolist(), *columns, strict=True):
-        shown = strings.text(text) if text else f"{number} {strings.text(unit)}".rstrip()
-        found[owner] = f"{found[owner]},{shown}" if owner in found else shown
-    codes = np.full(len(samples), UNKNOWN, np.int32)
-    for owner, shown in found.items():
-        codes[owner] = known.setdefault(shown, len(known))
-    return Categories(codes, list(known))
+    return Categories(*label_texts(profile, key))
 
 
-def names_of(names: Texts, frames: Int32) -> Categories:
+def shown_names(names: Texts, frames: Int32) -> Categories:
     """What frames are shown as, as a column of texts."""
     distinct, rows = names.distinct()
     return Categories(rows[frames], list(distinct))

@@ -15,11 +15,11 @@ from symbolize.profile import NONE, Profile
 UNKNOWN: Final = "<unknown>"
 """Code without a name in no mapping; pprof calls it the same."""
 
-FIRST_HIGH: Final = 0x80
-"""The first byte that is not ASCII."""
-
 NO_STACK: Final = "[no stack]"
 """What samples without a stack are shown as: they are value, and in no code."""
+
+FIRST_HIGH: Final = 0x80
+"""The first byte that is not ASCII."""
 
 MAX_PATH: Final = 4096
 """Characters of a path; no system has longer ones, and a view repeats them for each of many functions."""

@@ -24,6 +24,8 @@ FILTERS: Final = {
     "tagignore": "no samples with a matching label",
     "tagshow": "keep only labels with matching keys",
     "taghide": "leave out labels with matching keys",
+    "tagroot": "add a frame at the root of each stack;\nfor what its sample has as label KEY, such as comm",
+    "tagleaf": "add such a frame at the leaf",
 }
 """What each filter does, by its option and parameter."""
 
@@ -39,7 +41,8 @@ def add_selection_options(parser: Parser) -> None:
         help="sample type to show, such as alloc_space;\na name, or a number from 0 on; the default of pprof files",
     )
     for name, text in FILTERS.items():
-        group.add_argument(f"--{name}", metavar="REGEX", default="", help=text)
+        metavar = "KEY" if name in ("tagroot", "tagleaf") else "REGEX"
+        group.add_argument(f"--{name}", metavar=metavar, default="", help=text)
     parser.group("Names").add_argument(
         "--force",
         action="store_true",

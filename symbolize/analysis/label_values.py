@@ -1,0 +1,104 @@
+"""What samples have for a key of their labels, as texts, and as frames of their stacks."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from symbolize.analysis.frames import NO_STACK
+from symbolize.analysis.units import quantity
+from symbolize.core.arrays import NONE, Bool, Int32, offsets_of, ranges
+from symbolize.core.errors import UsageError, first_names
+from symbolize.profile import Functions, Lines, Locations, Profile
+
+
+class LabelTexts(NamedTuple):
+    """The text of each sample for a key: `codes` are indices into `texts`, which are distinct, or -1 for none."""
+
+    codes: Int32
+    texts: list[str]
+
+
+def label_texts(profile: Profile, key: int) -> LabelTexts:
+    """What each sample has for a key, a string of the profile: numbers with their units, several values with commas
+    between them, as pprof shows them."""
+    samples, labels, strings = profile.samples, profile.samples.labels, profile.strings
+    rows = np.flatnonzero(labels.key == key)
+    sample = np.repeat(np.arange(len(samples)), np.diff(samples.label_offsets))[rows]
+    columns = (each[rows].tolist() for each in (labels.text, labels.number, labels.unit))
+    found: dict[int, str] = {}
+    known: dict[str, int] = {}
+    for owner, text, number, unit in zip(sample.tolist(), *columns, strict=True):
+        shown = strings.text(text) if text else quantity(number, strings.text(unit))
+        found[owner] = f"{found[owner]},{shown}" if owner in found else shown
+    codes = np.full(len(samples), NONE, np.int32)
+    codes[list(found)] = [known.setdefault(shown, len(known)) for shown in found.values()]
+    return LabelTexts(codes, list(known))
+
+
+def with_label_frames(profile: Profile, root: Sequence[str], leaf: Sequence[str]) -> Profile:
+    """The profile with a frame at the root of each stack for what its sample has for each key in `root`, the first key
+    outermost, and at the leaf for those in `leaf`, the last key innermost. A sample without the label has no such
+    frame. Raises UsageError for a key that no sample has."""
+    strings, samples = profile.strings.copy(), profile.samples
+    profile = replace(profile, strings=strings)
+    at_root, at_leaf = ([names_of(profile, key) for key in keys] for keys in (root, leaf))
+    is_bare = np.diff(samples.location_offsets) == 0
+    if is_bare.any() and (at_root or at_leaf):
+        at_root.append(np.where(is_bare, np.int32(strings.add(NO_STACK.encode())), np.int32(0)))
+    names = np.unique(np.concatenate([np.zeros(1, np.int32), *at_root, *at_leaf]))[1:]
+    row_of = len(profile.locations) + np.searchsorted(names, np.arange(len(strings)))
+    sizes = np.diff(samples.location_offsets)
+    leaves = sum((column != 0).astype(np.int64) for column in at_leaf) + np.zeros_like(sizes)
+    roots = sum((column != 0).astype(np.int64) for column in at_root) + np.zeros_like(sizes)
+    offsets = offsets_of(sizes + leaves + roots)
+    stacks = np.empty(int(offsets[-1]), np.int32)
+    stacks[ranges(offsets[:-1] + leaves, sizes)] = samples.locations
+    for begin, columns in ((offsets[:-1], at_leaf), (offsets[:-1] + leaves + sizes, at_root)):
+        at = begin.copy()
+        for column in reversed(columns):
+            has: Bool = column != 0
+            stacks[at[has]] = row_of[column[has]]
+            at += has
+    return replace(
+        profile,
+        functions=Functions.joined([profile.functions, functions_called(names)]),
+        locations=Locations.joined([profile.locations, locations_of(profile, len(names))]),
+        samples=replace(samples, location_offsets=offsets, locations=stacks),
+        leaf_kinds=np.zeros(0, np.uint8),
+    )
+
+
+def names_of(profile: Profile, key: str) -> Int32:
+    """The string that each sample has for a key, 0 for none; strings are added to the profile."""
+    known = {profile.strings.text(row): row for row in np.unique(profile.samples.labels.key).tolist()}
+    if key not in known:
+        there = f"there are {first_names(sorted(known))}" if known else "there are no labels"
+        raise UsageError(f"no sample has the label {key!r}; {there}")
+    codes, texts = label_texts(profile, known[key])
+    rows = [0, *(profile.strings.add(text.encode(errors="backslashreplace")) for text in texts)]
+    return np.array(rows, np.int32)[codes + 1]
+
+
+def functions_called(names: Int32) -> Functions:
+    """Functions of these names alone."""
+    functions = Functions.zeros(len(names))
+    functions.name = functions.system_name = names
+    return functions
+
+
+def locations_of(profile: Profile, count: int) -> Locations:
+    """Locations in no code for so many functions behind those of the profile."""
+    lines = Lines.zeros(count)
+    lines.function = np.arange(count, dtype=np.int32) + np.int32(len(profile.functions))
+    old = profile.locations
+    return Locations(
+        address=np.zeros(count, np.uint64),
+        mapping=np.full(count, NONE, np.int32),
+        is_folded=np.zeros(count, np.bool_),
+        line_offsets=np.arange(count + 1, dtype=np.int64),
+        lines=lines,
+        rel_pc=np.zeros(count if len(old.rel_pc) else 0, np.uint64),
+        source_row=np.full(count if len(old.source_row) else 0, NONE, np.int64),
+    )

@@ -1,0 +1,80 @@
+"""Labels as frames of stacks."""
+
+import gzip
+import io
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import symbolize
+from symbolize.analysis import Filters, stacks_of
+from symbolize.analysis.filters import selected
+from symbolize.analysis.top import function_totals
+from symbolize.core.errors import UsageError
+from symbolize.profile import Profile
+from tests.support.messages import profile_pb2
+from tests.support.pprof_oracle import pprof
+
+TEXTS = b" cpu nanoseconds main leaf comm tid size bytes a b c".split(b" ")
+LABELS = [
+    [("comm", "a", 0, ""), ("tid", "", 7, "")],
+    [("comm", "b", 0, ""), ("tid", "", 8, "")],
+    [("comm", "a", 0, ""), ("comm", "c", 0, "")],
+    [("size", "", 2048, "bytes")],
+    [("comm", "b", 0, "")],
+]
+
+
+def data() -> bytes:
+    """Samples with texts, numbers, two values of a key, without a label, and the last without a stack."""
+    at = [each.decode() for each in TEXTS].index
+    message = profile_pb2.Profile(string_table=TEXTS)
+    message.sample_type.add(type=1, unit=2)
+    for number, name in enumerate(("leaf", "main"), start=1):
+        message.function.add(id=number, name=at(name), system_name=at(name))
+        message.location.add(id=number).line.add(function_id=number)
+    for number, labels in enumerate(LABELS):
+        sample = message.sample.add(location_id=[1, 2] if number < len(LABELS) - 1 else [], value=[10**number])
+        for key, text, value, unit in labels:
+            sample.label.add(key=at(key), str=at(text), num=value, num_unit=at(unit))
+    return message.SerializeToString()
+
+
+def stacks_in(profile: Profile) -> Counter[tuple[str, ...]]:
+    """The value of each stack of names, from the root on."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for stack, value in zip(profile.stacks(), profile.samples.values[:, 0].tolist(), strict=True):
+        found[tuple(frame.function for frame in reversed(stack))] += value
+    return found
+
+
+def test_frames_of_labels() -> None:
+    """The first key is outermost, several values of one key are one frame, and what has no label is as it was."""
+    made = symbolize.load(io.BytesIO(data()))
+    shown = selected(made, Filters(tagroot="comm, tid", tagleaf="size,comm"))
+    assert stacks_in(shown) == {
+        ("a", "7", "main", "leaf", "a"): 1,
+        ("b", "8", "main", "leaf", "b"): 10,
+        ("a,c", "main", "leaf", "a,c"): 100,
+        ("main", "leaf", "2.00kB"): 1000,
+        ("b", "[no stack]", "b"): 10000,
+    }
+    assert len(made.strings) == len(TEXTS)
+    assert {row.name for row in made.filter(tagroot="tid").top(9)} == {"leaf", "main", "7", "8", "[no stack]"}
+    totals = function_totals(stacks_of(made, Filters(tagleaf="comm")))
+    assert sum(row.flat for row in totals.heaviest(0)) == 11111
+    with pytest.raises(UsageError, match="no sample has the label 'pod'; there are comm, size, tid"):
+        selected(made, Filters(tagroot="pod"))
+
+
+@pytest.mark.needs("go")
+@pytest.mark.parametrize(("root", "leaf"), [("comm", ""), ("", "tid"), ("comm,tid", ""), ("tid", "comm")])
+def test_as_pprof(root: str, leaf: str, tmp_path: Path) -> None:
+    """Where samples have a stack and each key once at most, the stacks are those of pprof."""
+    message = profile_pb2.Profile.FromString(data())
+    del message.sample[2:]
+    made = symbolize.load(io.BytesIO(message.SerializeToString()))
+    options = [*([f"-tagroot={root}"] if root else []), *([f"-tagleaf={leaf}"] if leaf else [])]
+    theirs = pprof(tmp_path, [gzip.compress(message.SerializeToString())], *options)
+    assert stacks_in(theirs) == stacks_in(selected(made, Filters(tagroot=root, tagleaf=leaf)))
