@@ -34,8 +34,8 @@ from symbolize.cli.reports import FORMS, Reports, check_report, profile_name
 from symbolize.cli.selection import FILTERS, add_selection_options, filters_of
 from symbolize.cli.shown import note_ranges, warn
 from symbolize.cli.symbolizing import open_symbolizer, symbolized
-from symbolize.core.errors import InputError, OutputError, UsageError, printable
-from symbolize.write.files import check_inputs, check_terminal
+from symbolize.core.errors import InputError, OutputError, SymbolizeError, UsageError, printable
+from symbolize.write.files import STANDARD_OUTPUT, check_inputs, check_terminal
 from symbolize.write.outputs import OTLP, OUTPUTS, PPROF, Output, View
 
 if TYPE_CHECKING:
@@ -347,9 +347,29 @@ def symbolize_profile(run: Run, loaded: LoadedProfile, name: str, path: str, sym
 
 
 def write_output(run: Run, profile: Profile, path: str, name: str) -> None:
-    """Write a profile, which people call `name`, as the options say."""
+    """Write a profile, which people call `name`, as the options say. One without any name does not replace one of
+    the same samples that has names (R279, results of earlier runs)."""
+    from symbolize.profile import named_locations
     from symbolize.write import write
 
     assert run.output is not None
     note_ranges(run.options, profile)
+    if run.output.name == PPROF and not named_locations(profile).any() and is_named_result(path, profile):
+        run.reports.keeps(path)
+        return
     write(profile, path, emit=run.output.name, view=View(os.path.basename(name), filters=filters_of(run.options)))
+
+
+def is_named_result(path: str, profile: Profile) -> bool:
+    """Whether the file at a path has the samples of `profile`, and names."""
+    from symbolize.load import load
+    from symbolize.profile import named_locations
+
+    if path == STANDARD_OUTPUT or not os.path.isfile(path):
+        return False
+    try:
+        before = load(path)
+    except SymbolizeError:
+        return False
+    sums = (sorted(each.samples.values.sum(axis=0).tolist()) for each in (before, profile))
+    return before.time_nanos == profile.time_nanos and next(sums) == next(sums) and bool(named_locations(before).any())

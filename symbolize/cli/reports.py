@@ -74,6 +74,7 @@ class Reports:
         self._nameless: list[str] = []
         self._symbols: list[str] = []
         self._replaced: set[str] = set()
+        self._kept: list[str] = []
 
     @property
     def _is_text(self) -> bool:
@@ -83,6 +84,10 @@ class Reports:
         """Note whether an output replaces a file."""
         if output != STANDARD_OUTPUT and os.path.isfile(output):
             self._replaced.add(output)
+
+    def keeps(self, output: str) -> None:
+        """Note that a file with names is not replaced by one without."""
+        self._kept.append(output)
 
     def add(self, report: Report, source: str, loaded: LoadedProfile, output: str, several: bool) -> None:
         """Report on a profile, one of `several` perhaps, that was written to `output` (empty: it was not). Failures are
@@ -148,6 +153,12 @@ class Reports:
                 file.write("".join(self._pieces).encode(errors="backslashreplace"))
         if not self._quiet:
             self._warn_of_nameless()
+        if self._kept:
+            more = f" and {len(self._kept) - 1} more" if len(self._kept) > 1 else ""
+            print_error(
+                f"symbolize: {printable(self._kept[0])}{more} kept: names are in it, and this run found none; "
+                "delete it, or write elsewhere with -o"
+            )
 
     def _warn_of_nameless(self) -> None:
         if len(self._nameless) == 1:
@@ -207,7 +218,7 @@ class Reports:
         """What was written, and how to look at it."""
         from symbolize.report.several import common_folder
 
-        outputs = [each for each in dict.fromkeys(outputs) if each not in ("", STANDARD_OUTPUT)]
+        outputs = [each for each in dict.fromkeys(outputs) if each not in ("", STANDARD_OUTPUT, *self._kept)]
         if not outputs:
             return ""
         colour, width = self._look

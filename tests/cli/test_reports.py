@@ -18,6 +18,7 @@ from tests.support.needs import package
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 PROF = str(FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof")
+PERF = str(FIXTURES / "profiles" / "perf" / "spectra-gcc-pie.pb.gz")
 BIN = str(BINARIES / "gcc-pie")
 SCHEMA = json.loads((Path(symbolize.__file__).parent / "report" / "report.schema.json").read_text())
 
@@ -121,6 +122,21 @@ def test_replaced_files(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"\nwrote 2 profiles to t.symbolized/{ending}\n" in capsys.readouterr().out
 
 
+def test_a_result_with_names_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that finds no names leaves the result of one that did, if it is of the same samples, and says so."""
+    for first, second in ((PROF, PERF), (PERF, PROF)):
+        assert main([first, "-b", BIN, "-o", "out.pb.gz", "-q"]) == 0
+        named = Path("out.pb.gz").read_bytes()
+        capsys.readouterr()
+        assert main([first, "-o", "out.pb.gz"]) == 0
+        out, err = capsys.readouterr()
+        assert "symbolize: out.pb.gz kept: names are in it, and this run found none" in err
+        assert "wrote" not in out and "replaced" not in out
+        assert Path("out.pb.gz").read_bytes() == named
+        assert main([second, "-o", "out.pb.gz", "-q"]) == 0  # of another recording
+        assert Path("out.pb.gz").read_bytes() != named
+
+
 def test_profiles_of_a_trace(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """One table, a row a profile with its process, within the width of the terminal; -v has the reports too."""
     Path("t.pftrace").write_bytes(trace(7, 81))
@@ -150,6 +166,8 @@ def test_profiles_of_a_trace(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert err == (
         "symbolize: warning: NOTHING WAS SYMBOLIZED in 2 of 2 profiles (t.pftrace: /bin/p7 (pid 7) heap libc.malloc, "
         "t.pftrace: /bin/p81 (pid 81) heap libc.malloc); name a folder with --binaries\n"
+        "symbolize: t.symbolized/heap_dump.1.7.libc.malloc.pb.gz and 1 more kept: names are in it, and this run found "
+        "none; delete it, or write elsewhere with -o\n"
     )
 
 

@@ -26,6 +26,7 @@ def symbolized(profile: Path, binaries: list[Path], folder: Path) -> Any:
     """The decoded output of the command."""
     output = folder / "out.pb.gz"
     folders = [argument for path in binaries for argument in ("-b", str(path))]
+    output.unlink(missing_ok=True)  # one with names is not replaced by one without
     assert main([str(profile), *folders, "-o", str(output), "-q"]) == 0
     return fixtures.read_pprof(output)
 
