@@ -4,7 +4,7 @@ import os
 from typing import Final
 
 from symbolize.core.reasons import Reason
-from symbolize.report.reason_texts import HINTS, Hints
+from symbolize.report.reason_texts import COMPILED, HINTS, KERNEL, Hints
 
 DEBUG_FOLDER: Final = "/usr/lib/debug"
 """Where distributions install debug files."""
@@ -28,6 +28,8 @@ OPTION_HINTS: Final[Hints] = {
     Reason.NOT_A_FILE: (
         "add kallsyms or vmlinux (kernel), vdso.so, perf-PID.map or a jitdump (JIT) to a --binaries folder"
     ),
+    KERNEL: "on the recording machine, as root, add -b /proc/kallsyms, or vmlinux",
+    COMPILED: "add the perf-PID.map or jitdump, which the program writes on request, to a --binaries folder",
     Reason.NOT_FOUND: (
         f"add it, or its debug file, to a --binaries folder{own_libraries()}, or fetch it by build id with --debuginfod"
     ),

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Final
 
 from symbolize.cli.commands import COMMANDS, run_of, tool_of
 from symbolize.cli.options import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, print_error
@@ -88,12 +89,27 @@ def ending_in_order() -> Iterator[None]:
         reset()
 
 
+A_PAGE: Final = "`symbolize view PROFILE --open` shows the flame graph"
+ELSEWHERE: Final = {
+    "record": "symbolize records nothing: `perf record -g -- PROGRAM`, then `symbolize view perf.data`",
+    "report": "`symbolize top PROFILE` prints the functions, `symbolize PROFILE` what was found and what was not",
+    "script": "`symbolize PROFILE --emit folded` prints the stacks",
+    "annotate": "`symbolize list FUNCTION PROFILE` prints source lines with their values",
+    "flamegraph": A_PAGE,
+    "graph": A_PAGE,
+    "web": A_PAGE,
+}
+"""Commands of other tools, and what does the same here."""
+
+
 def chosen(arguments: Sequence[str]) -> tuple[Callable[[Sequence[str]], int], Sequence[str]]:
     """The command, imported only now, and its arguments. Raises UsageError for a mistyped one."""
     first = arguments[0] if arguments else ""
     if first in COMMANDS:
         return run_of(first), arguments[1:]
     if re.fullmatch("[a-z]{1,20}", first) and not os.path.lexists(first):
+        if first in ELSEWHERE:
+            raise UsageError(f"no such file or command: {first}; {ELSEWHERE[first]}")
         if (meant := closest(first, [*COMMANDS, *names_in(".")])) in COMMANDS:
             raise UsageError(f"no such file or command: {first}; did you mean symbolize {meant}?")
         if not meant:

@@ -4,14 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from symbolize.core.mapped_names import is_no_file
+from symbolize.core.mapped_names import Mapped, is_no_file, mapped_by
 from symbolize.core.reasons import Reason
 from symbolize.core.terminal import Style, wrapped
 from symbolize.core.verdict import Verdict
 from symbolize.report.model import MappingRow, Report
-from symbolize.report.reason_texts import HINTS, NAMES_ONLY, NO_MEMORY_MAP, TEXTS, UNVERIFIED, Hints
+from symbolize.report.reason_texts import COMPILED, HINTS, KERNEL, NAMES_ONLY, NO_MEMORY_MAP, TEXTS, UNVERIFIED, Hints
 
 INDENT: Final = "    "
+NO_LIST: Final = (Reason.NOT_FOUND, Reason.NOT_A_FILE)
+"""Why a mapping has no names whose names are in a list."""
 
 
 @dataclass(slots=True)
@@ -57,6 +59,8 @@ class Advice:
             for reason, _, value in row.misses:
                 if reason is Reason.NO_MAPPING and not has_map:
                     self._add(TEXTS[reason], NO_MEMORY_MAP, row.missed_flat[reason] / leaves, value / frames)
+                elif reason in NO_LIST and (kind := kind_of(row.name)) and kind in self._hints:
+                    self._add(kind, self._hints[kind], row.missed_flat[reason] / leaves, value / frames)
                 else:
                     self.add_miss(reason, row.missed_flat[reason] / leaves, value / frames)
             if is_bare(row):
@@ -102,6 +106,14 @@ class Advice:
             yield style.bold("what to do")
         for what, hint in sentences:
             yield from wrapped(f"{what}: {hint}", width, 2 * INDENT, INDENT)
+
+
+def kind_of(name: str) -> str:
+    """The kind of a mapping whose names are in a list: that of the kernel, or of code that was compiled at run time;
+    empty for others."""
+    if name.startswith(("[kernel", "[guest.kernel")):
+        return KERNEL
+    return COMPILED if mapped_by(name) in (Mapped.LISTED, Mapped.CODE_CACHE) else ""
 
 
 def is_bare(row: MappingRow) -> bool:

@@ -5,8 +5,8 @@ from typing import Final
 
 from symbolize.core.reasons import Reason
 
-Hints = Mapping[Reason, str]
-"""What to do about each reason that something helps against."""
+Hints = Mapping[Reason | str, str]
+"""What to do about each reason that something helps against, and about kinds of mappings."""
 
 TEXTS: Final[Mapping[Reason, str]] = {
     Reason.SYMBOLIZED: "symbolized",
@@ -36,6 +36,10 @@ TEXTS: Final[Mapping[Reason, str]] = {
 }
 """What happened, for a table."""
 
+KERNEL: Final = "kernel"
+COMPILED: Final = "code compiled at run time"
+"""Kinds of mappings whose names are in lists, which other hints are for."""
+
 HINTS: Final[Hints] = {
     Reason.NOT_ASKED: "give folders with binaries",
     Reason.NO_MAPPING: "JIT code needs its perf-PID.map or jitdump among the binaries; stack noise has no names",
@@ -61,6 +65,8 @@ HINTS: Final[Hints] = {
     Reason.UNCONFIRMED: "record build ids, or more samples with call stacks; `accept` says how sure a file has to be",
     Reason.REUSED_ADDRESS: "have a jitdump written, which has times, and record with perf record -k CLOCK_MONOTONIC",
     Reason.NOT_ELF: "add its Breakpad symbol file (dump_syms): only ELF files are read",
+    KERNEL: "add /proc/kallsyms of the recording machine, as root reads it, or vmlinux to the folders with binaries",
+    COMPILED: ("add its perf-PID.map or jitdump, which the program writes on request, to the folders with binaries"),
 }
 """The hints of the library. The command has its own, with names of options."""
 

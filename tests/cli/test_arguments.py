@@ -105,6 +105,12 @@ def with_package() -> dict[str, str]:
         ([], "missing: PROFILE"),
         (["cach", "stats"], "no such file or command: cach; did you mean symbolize cache?"),
         (["plann", "x"], "no such file or command: plann; did you mean symbolize plan?"),
+        (
+            ["record", "./app"],
+            "no such file or command: record; symbolize records nothing: `perf record -g -- PROGRAM`, then "
+            "`symbolize view perf.data`",
+        ),
+        (["web", "prod.prof"], "no such file or command: web; `symbolize view PROFILE --open` shows the flame graph"),
         (["cache", "stat"], "ACTION: stat is not one of stats, verify, gc, path; did you mean stats?"),
         (["help", "bach"], "COMMAND: bach is not one of " + ", ".join(COMMANDS) + "; did you mean batch?"),
         (["prod.prof", "-b", "buidl"], "buidl: no such folder or file; did you mean build?"),

@@ -429,6 +429,32 @@ def test_hints_once_and_the_most_valuable_first() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "reason", "hint"),
+    [
+        (
+            "[kernel.kallsyms]_text",
+            Reason.NOT_FOUND,
+            "kernel (100.0 %, 1 mapping): add /proc/kallsyms of the recording",
+        ),
+        (
+            "[guest.kernel.kallsyms]",
+            Reason.NOT_A_FILE,
+            "kernel (100.0 %, 1 mapping): add /proc/kallsyms of the recording",
+        ),
+        ("/tmp/perf-42.map", Reason.NOT_FOUND, "code compiled at run time (100.0 %, 1 mapping): add its perf-PID.map"),
+        ("/bin/app", Reason.NOT_FOUND, "binary not found (100.0 %, 1 mapping): add it"),
+        ("[kernel.kallsyms]", Reason.RESTRICTED, "copy /proc/kallsyms as root"),
+    ],
+)
+def test_hints_for_lists_of_symbols(name: str, reason: Reason, hint: str) -> None:
+    """What helps against missing names of the kernel, and of compiled code, is their list and no binary."""
+    place = Place(0x1010, 1)
+    made = loader.load(memoryview(profile([Mapping(0x1000, 0x2000, 0, name)], [([place], [1])])), "x")
+    built = build_report(made, np.array([reason], np.uint8), [Resolution(mapping=0), Resolution()], [])
+    assert hint in render(built, width=400).partition("what to do\n")[2]
+
+
 @pytest.mark.parametrize("width", [50, 80, 132])
 def test_the_width_is_kept(width: int) -> None:
     """Every line fits, however long or wide names are; a wide terminal shows more of them."""
