@@ -1,14 +1,16 @@
 """Reads regular expressions in the syntax of RE2, which is pprof's: programs for the automata of `expressions`.
 
 A program is a list of steps whose jumps are relative, so that a repeated part is the part copied; nothing recurses, and
-a program that would be too long is refused before it is made. Classes by Unicode property (`\\pN`) and single bytes
-(`\\C`) are not read.
+a program that would be too long is refused before it is made. Classes by Unicode script (`\\p{Greek}`) and single
+bytes (`\\C`) are not read.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cache
 from typing import Final, NamedTuple
 
 MAX_LETTERS: Final = 1 << 16
@@ -39,6 +41,9 @@ BOUNDS: Final = re.compile(r"\{([0-9]{1,9})(,?)([0-9]{0,9})\}")
 FLAGS: Final = re.compile(r"\(\?([imsU]*)(?:-([imsU]+))?([:)])")
 NAME: Final = re.compile(r"\(\?P?<\w+>")
 CODE: Final = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|x\{([0-9A-Fa-f]{1,8})\}|(0[0-7]{0,2}|[1-7][0-7]{1,2}))")
+PROPERTY: Final = re.compile(r"\\([pP])(?:([A-Z])|\{(\^?)([A-Za-z_]+)\})")
+CATEGORY: Final = re.compile("L[ultmo]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?|C[cfos]?|Any")
+"""Classes by Unicode's general category."""
 CLASS_NAME: Final = re.compile(r"\[:(\^?)([^\]:]*):\]")
 
 
@@ -237,8 +242,22 @@ class Reader:
         elif letter and letter in "dswDSW":
             self._at += 2
             self._take(Letters(named(letter.lower(), "i" in group.flags), letter.isupper()))
+        elif (found := self._property()) is not None:
+            self._take(Letters(found, ignores_case="i" in group.flags))
         else:
             self._literal(self._code())
+
+    def _property(self) -> Ranges | None:
+        """The letters of a class by Unicode property, None if there is none here."""
+        match = PROPERTY.match(self._text, self._at)
+        if match is None:
+            return None
+        name = match[2] or match[4]
+        if not CATEGORY.fullmatch(name):
+            raise Invalid(f"{match[0]} is not supported: only general categories are, such as \\p{{Lu}}")
+        self._at = match.end()
+        ranges = of_category(name)
+        return ranges if (match[1] == "p") != bool(match[3]) else others(ranges)
 
     def _code(self) -> int:
         """The letter that an escape stands for."""
@@ -276,6 +295,8 @@ class Reader:
                 self._at += 2
                 found = named(letter.lower(), ignores_case)
                 ranges += others(found) if letter.isupper() else found
+            elif (letters := self._property()) is not None:
+                ranges += letters
             else:
                 ranges.append(self._range())
         self._at += 1
@@ -318,6 +339,23 @@ def named(name: str, ignores_case: bool) -> Ranges:
     return tuple(
         (code, code) for code in sorted(codes | cases | {ALSO[code] for code in ALSO if code in codes | cases})
     )
+
+
+@cache
+def of_category(name: str) -> Ranges:
+    """The letters of a general category, of the Unicode version that Python has; those of no category are in none."""
+    if name == "Any":
+        return ((0, LAST_LETTER),)
+    found, begin = list[tuple[int, int]](), -1
+    for code in range(LAST_LETTER + 2):
+        category = unicodedata.category(chr(code)) if code <= LAST_LETTER else ""
+        is_in = category.startswith(name) and category != "Cn"
+        if is_in and begin < 0:
+            begin = code
+        elif not is_in and begin >= 0:
+            found.append((begin, code - 1))
+            begin = -1
+    return tuple(found)
 
 
 def others(ranges: Iterable[tuple[int, int]]) -> Ranges:

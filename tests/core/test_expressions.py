@@ -3,6 +3,7 @@
 import random
 import re
 import time
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -86,6 +87,40 @@ def test_classes_by_name(name: str, flags: str) -> None:
         assert inside(chr(code)) != outside(chr(code))
 
 
+@pytest.mark.parametrize(
+    ("pattern", "inside", "outside"),
+    [
+        (r"\pL", "aZß中ʰ", "1_ \n!"),
+        (r"\p{Lu}", "AÄΩ", "aß1"),
+        (r"\PL", "1_ ", "aé"),
+        (r"\p{^L}", "1_ ", "aé"),
+        (r"\P{^Lu}", "A", "a"),
+        (r"[\pN_]", "1²Ⅷ_", "a "),
+        (r"[^\pL\d]", "_ ", "a1中"),
+        (r"\p{Any}", "a\n", ""),
+        (r"\pZ\PZ", [" a", "\u00a0b"], ["  ", "ab"]),
+        (r"\p{Nd}", "9٣", "²Ⅷ"),
+        (r"\pS", "+€^", "a-"),
+        (r"\p{Co}", "\ue000", "\u0378"),
+    ],
+)
+def test_classes_by_category(pattern: str, inside: Sequence[str], outside: Sequence[str]) -> None:
+    """Classes by Unicode's general category, alone and between brackets, as RE2 has them."""
+    matches = compiled("focus", pattern, whole=True)
+    assert [each for each in inside if not matches(each)] == [each for each in outside if matches(each)] == []
+
+
+@pytest.mark.needs("re2")
+@pytest.mark.parametrize("name", ["L", "Lu", "Ll", "M", "N", "P", "Sm", "Zs", "C"])
+def test_categories_of_re2(name: str) -> None:
+    """The letters up to U+02FF, which are the same in all versions of Unicode, are in the same categories."""
+    import re2
+
+    theirs = re2.compile(f"^\\p{{{name}}}$")
+    ours = compiled("focus", f"\\p{{{name}}}", whole=True)
+    assert [code for code in range(11, 0x300) if ours(chr(code)) != bool(theirs.search(chr(code)))] == []
+
+
 BOMBS = [
     ("(a|aa)+", "a" * 80 + "!"),
     ("(a|aa)+$", "a" * 80 + "!"),
@@ -138,7 +173,7 @@ def test_states_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         ("a**", "nothing to repeat"), ("(?i)*", "nothing to repeat"), ("|+", "nothing to repeat"), ("x{2,1}",
         "out of range"), ("x{1001}", "out of range"),
         ("[b-a]", "no range"), ("[[:nope:]]", "no class"), ("\\", "ends with"), (r"\1", "not supported"), (r"\Z",
-        "not supported"), (r"\pN", "not supported"),
+        "not supported"), (r"\p{Greek}", "general categories"), (r"\pX", "categories"),
         ("a(?=b)", "not supported"), ("(?<!a)b", "not supported"), (r"\x{110000}", "no letter"), ("[\\", "ends with"),
     ],
 )  # fmt: skip

@@ -25,7 +25,8 @@ def pprof(folder: Path, files: Sequence[bytes], *options: str) -> Profile:
 def summed(profile: Profile) -> dict[Any, list[int]]:
     """The summed values of the distinct samples of a profile that are not all 0: stack and labels.
 
-    A frame is the file and build ID of its mapping, the offset in it, and the lines: name, linked name, file, line.
+    A frame is the file and build ID of its mapping, the offset in it, and the lines: name, linked name (the name, where
+    it is left out), file, line.
     """
     samples, labels, text = profile.samples, profile.samples.labels, profile.strings.text
     frames = [frame(profile, row) for row in range(len(profile.locations))]
@@ -45,15 +46,13 @@ def frame(profile: Profile, row: int) -> Any:
     """A location as `summed` has it."""
     locations, mappings, text = profile.locations, profile.mappings, profile.strings.text
     functions, lines, mapping = profile.functions, locations.lines, int(locations.mapping[row])
-    names = tuple(
-        (
-            *(text(getattr(functions, name)[lines.function[n]]) for name in ("name", "system_name", "filename")),
-            int(lines.line[n]),
-        )
-        for n in range(locations.line_offsets[row], locations.line_offsets[row + 1])
-    )
+    names = []
+    for n in range(locations.line_offsets[row], locations.line_offsets[row + 1]):
+        columns = functions.name, functions.system_name, functions.filename
+        name, linked, file = (text(column[lines.function[n]]) for column in columns)
+        names.append((name, linked or name, file, int(lines.line[n])))
     address = int(locations.address[row])
     if mapping < 0:
-        return "", "", address, names
+        return "", "", address, tuple(names)
     offset = address - int(mappings.start[mapping]) + int(mappings.file_offset[mapping])
-    return text(mappings.filename[mapping]), text(mappings.build_id[mapping]), offset, names
+    return text(mappings.filename[mapping]), text(mappings.build_id[mapping]), offset, tuple(names)
