@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.batch.manifest import State
-from symbolize.batch.monitoring.observers import Observer, Warn, input_fields
+from symbolize.batch.monitoring.observers import Observer, Warn, input_fields, one_line
 from symbolize.core.errors import OutputError
 from symbolize.core.files import os_error_text
 
@@ -25,6 +25,8 @@ MODE: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 COVERAGE_FIELDS: Final = ("samples", "locations", "symbolized_locations", "symbolized_percent")
 """The fields of the coverage of an output that the log has; the report has all."""
+MAX_WARNINGS: Final = 10
+"""Warnings on an output that the log has."""
 
 
 class JsonLog(Observer):
@@ -92,7 +94,14 @@ class JsonLog(Observer):
             self._counts[result.state] += 1
         self._incomplete += result.state == State.DONE and bool(result.reason)
         outputs = [
-            {"path": row.output, "bytes": row.size, **{key: row.coverage.get(key) for key in COVERAGE_FIELDS}}
+            {
+                "path": row.output,
+                "bytes": row.size,
+                **{key: row.coverage.get(key) for key in COVERAGE_FIELDS},
+                "warnings": [
+                    one_line(" ".join(text.split())) for text in row.coverage.get("warnings", [])[:MAX_WARNINGS]
+                ],
+            }
             for row in result.profiles
         ]
         first = {"pass": self._stage, "input": "", "name": item.name}

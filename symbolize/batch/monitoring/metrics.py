@@ -76,6 +76,7 @@ METRICS: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
     ("input_bytes_total", "counter", "Bytes of the inputs that are done or quarantined.", ()),
     ("output_bytes_total", "counter", "Bytes of the profiles that were written.", ()),
     ("profiles_total", "counter", "Profiles that were written.", ()),
+    ("profiles_with_warnings_total", "counter", "Profiles of which a warning says that something is wrong.", ()),
     ("samples_total", "counter", "Samples of the profiles that were written.", ()),
     ("locations_total", "counter", "Locations of profiles by outcome.", ("outcome",)),
     (
@@ -264,6 +265,7 @@ class Metrics(Observer, Collector):
             for row in result.profiles:
                 self._add("profiles_total", 1)
                 self._add("output_bytes_total", row.size)
+                self._add("profiles_with_warnings_total", bool(row.coverage.get("warnings")))
                 self._add_coverage(row.coverage)
 
     def fetched(self, result: FetchedFile) -> None:

@@ -113,7 +113,8 @@ class Summary(Closeable):
         self.tally = tally
         self.states = dict.fromkeys(State, 0)
         self.reasons: dict[str, int] = {}
-        self.outputs = self.empty = self.nameless = self.kept = self.incomplete = 0
+        self.outputs = self.empty = self.nameless = self.kept = self.incomplete = self.warned = 0
+        self.first_warning = ""
         self.output_bytes = 0
         self.percents = Percents()
         self.binaries = Binaries()
@@ -145,6 +146,9 @@ class Summary(Closeable):
                 else:
                     self.empty += 1
                 self.kept += profile.coverage.get("kept", False)
+                if warnings := profile.coverage.get("warnings"):
+                    self.warned += 1
+                    self.first_warning = self.first_warning or " ".join(f"{profile.output}: {warnings[0]}".split())
                 self.binaries.add(profile.coverage)
                 outputs.append({"path": profile.output, "bytes": profile.size, **profile.coverage})
             shown = row._replace(detail="") if row.state == State.SCANNED else row
@@ -184,6 +188,7 @@ class Summary(Closeable):
                 "without_names": self.nameless,
                 "empty": self.empty,
                 "kept": self.kept,
+                "with_warnings": self.warned,
             },
             "coverage": {
                 "mean_percent": round(self.percents.mean, 4),
@@ -258,6 +263,9 @@ class Summary(Closeable):
             yield f"no samples: {self.empty} of {self.outputs} profiles, which are not in the coverage"
         if self.nameless:
             yield f"warning: NOTHING WAS SYMBOLIZED in {self.nameless} of {self.outputs} profiles"
+        if self.warned:
+            text = f"warnings on {self.warned} of {self.outputs} profiles, such as {one_line(self.first_warning)}"
+            yield from wrapped(text, width, INDENT, "")
         yield from self._counts(quarantine, width)
 
     def _binaries_without_names(self, width: int) -> Iterator[str]:

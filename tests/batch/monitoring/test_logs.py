@@ -117,6 +117,7 @@ def test_every_event_is_an_object(tmp_path: Path) -> None:
                     "locations": 10,
                     "symbolized_locations": 10,
                     "symbolized_percent": 100.0,
+                    "warnings": [],
                 }
             ],
         },

@@ -93,6 +93,7 @@ def test_figures_of_a_run() -> None:
         ("problems_total", ()): 1,
         ("input_bytes_total", ()): 2000,
         ("output_bytes_total", ()): 1400,
+        ("profiles_with_warnings_total", ()): 0,
         ("profiles_total", ()): 2,
         ("samples_total", ()): 10,
         ("locations_total", ("symbolized",)): 26,

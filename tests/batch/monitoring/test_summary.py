@@ -93,7 +93,23 @@ def test_report_has_every_input(manifest: Manifest) -> None:
     assert found["inputs"]["done"] == 1
     assert found["inputs"]["unfinished"] == 2
     assert found["inputs"]["quarantined_by_reason"] == {"time": 1}
-    assert found["outputs"] == {"profiles": 2, "bytes": 1400, "without_names": 0, "empty": 1, "kept": 0}
+    assert found["outputs"] == {
+        "profiles": 2,
+        "bytes": 1400,
+        "without_names": 0,
+        "empty": 1,
+        "kept": 0,
+        "with_warnings": 0,
+    }
+
+
+def test_warnings_on_inputs(manifest: Manifest) -> None:
+    """Profiles with warnings are counted in report and text, which has the first warning."""
+    cut = events.coverage(events.mapping()) | {"warnings": ["The profile is cut off\nat offset 0x7548.", "more"]}
+    fill(manifest, events.done(1, events.coverage(events.mapping())), events.done(2, cut), events.done(3, cut))
+    assert report(manifest)["outputs"]["with_warnings"] == 2
+    line = "warnings on 2 of 3 profiles, such as 2-0.pb.gz: The profile is cut off at offset 0x7548."
+    assert " ".join(" ".join(text(manifest)).split()).count(line) == 1
 
 
 def test_report_on_nothing(manifest: Manifest) -> None:
