@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from symbolize.analysis.frames import NO_STACK
 from symbolize.analysis.units import quantity
-from symbolize.core.arrays import NONE, Bool, Int32, offsets_of, ranges
+from symbolize.core.arrays import NONE, Bool, Int32, distinct_inverse, offsets_of, pair, ranges, unpair
 from symbolize.core.errors import UsageError, first_names
 from symbolize.profile import Functions, Lines, Locations, Profile
+
+MAX_TEXT: Final = 4096
+"""Letters of what a sample has for a key: a sample may have very many labels, and a label a very long text."""
 
 
 class LabelTexts(NamedTuple):
@@ -22,18 +25,32 @@ class LabelTexts(NamedTuple):
 
 def label_texts(profile: Profile, key: int) -> LabelTexts:
     """What each sample has for a key, a string of the profile: numbers with their units, several values with commas
-    between them, as pprof shows them."""
+    between them, as pprof shows them; of long texts the beginning."""
     samples, labels, strings = profile.samples, profile.samples.labels, profile.strings
     rows = np.flatnonzero(labels.key == key)
     sample = np.repeat(np.arange(len(samples)), np.diff(samples.label_offsets))[rows]
-    columns = (each[rows].tolist() for each in (labels.text, labels.number, labels.unit))
-    found: dict[int, str] = {}
+    numbers, number_of = distinct_inverse(labels.number[rows])
+    words, word_of = distinct_inverse(pair(labels.text[rows], labels.unit[rows]))
+    values, value_of = distinct_inverse(pair(word_of.astype(np.int32), number_of.astype(np.int32)))
+    word, number = unpair(values)
+    text, unit = (column[word].tolist() for column in unpair(words))
+    shown = [
+        (strings.text(each) if each else quantity(value, strings.text(of)))[:MAX_TEXT]
+        for each, value, of in zip(text, numbers[number].tolist(), unit, strict=True)
+    ]
     known: dict[str, int] = {}
-    for owner, text, number, unit in zip(sample.tolist(), *columns, strict=True):
-        shown = strings.text(text) if text else quantity(number, strings.text(unit))
-        found[owner] = f"{found[owner]},{shown}" if owner in found else shown
+    code_of = np.array([known.setdefault(each, len(known)) for each in shown], np.int32)
     codes = np.full(len(samples), NONE, np.int32)
-    codes[list(found)] = [known.setdefault(shown, len(known)) for shown in found.values()]
+    codes[sample] = code_of[value_of]
+    several: dict[int, str] = {}
+    again = np.flatnonzero(sample[1:] == sample[:-1]) + 1  # the labels of a sample stand together
+    for row in again.tolist():
+        owner = int(sample[row])
+        before = several.get(owner) or shown[value_of[row - 1]]
+        if len(before) < MAX_TEXT:
+            several[owner] = f"{before},{shown[value_of[row]]}"
+    for owner, joined in several.items():
+        codes[owner] = known.setdefault(joined, len(known))
     return LabelTexts(codes, list(known))
 
 

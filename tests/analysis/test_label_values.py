@@ -68,6 +68,18 @@ def test_frames_of_labels() -> None:
         selected(made, Filters(tagroot="pod"))
 
 
+def test_very_many_labels() -> None:
+    """What is joined of the labels of one sample has a limit: their number and their lengths multiply."""
+    message = profile_pb2.Profile(string_table=[b"", b"n", b"count", b"key", b"x" * 100_000])
+    message.sample_type.add(type=1, unit=2)
+    sample = message.sample.add(value=[1])
+    for number in range(20_000):
+        sample.label.add(key=3, str=4 if number % 2 else 0, num=number)
+    made = symbolize.load(io.BytesIO(message.SerializeToString()))
+    (texts,) = stacks_in(selected(made, Filters(tagroot="key")))
+    assert [len(each) for each in texts] == [4098, len("[no stack]")]
+
+
 @pytest.mark.needs("go")
 @pytest.mark.parametrize(("root", "leaf"), [("comm", ""), ("", "tid"), ("comm,tid", ""), ("tid", "comm")])
 def test_as_pprof(root: str, leaf: str, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import io
 import re
 import subprocess
+import time
 from collections import Counter
 from functools import partial
 from itertools import pairwise
@@ -331,6 +332,24 @@ def test_columns_that_cannot_be_told_apart() -> None:
     profile = load(line + b"app 8 1.000002: 7 mem: 401000 f (/a)\n")
     assert names(profile) == [["f"]]
     assert "cannot be told apart: 1; they are left out: print them with `perf script -F comm," in profile.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"app 8 1.000001: 7 mem: " + b"(" * 20_000 + b")" * 20_000 + b" x",
+        b"app 8 1.000001: 7 mem: abcd " + b"(" * 40_000 + b")",
+        b"app 8 1.000001: 7 mem: " + b"a " * 20_000 + b"x",
+        b"app 8 1.000001: 7 mem: a" + b" " * 40_000 + b"x)",
+        b"x" * 40_000 + b":",
+        b"1 " * 20_000 + b":",
+    ],
+)
+def test_no_line_takes_long(line: bytes) -> None:
+    """What is tried for a line grows with its length, and no faster."""
+    began = time.process_time()
+    load(b"app 8 1.000001: 7 mem: 401000 f (/a)\n" + line + b"\nabcd " + b"(" * 20_000 + b" x\n")
+    assert time.process_time() - began < 1
 
 
 def test_modules_of_the_kernel() -> None:

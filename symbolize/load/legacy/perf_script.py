@@ -45,13 +45,10 @@ FORK: Final = re.compile(rb"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):\d{1,10}\)")
 EXEC: Final = re.compile(rb"exec: .*?:(\d{1,10})/\d{1,10}\b")
 
 FRAME: Final = re.compile(rb"\s*(?P<ip>[0-9a-f]{1,16})(?:\s+(?P<what>\S.*))?$", re.DOTALL)
-UNINDENTED: Final = re.compile(rb"[0-9a-f]{4,16} \S.*\(.*\)\s*$", re.DOTALL)
-"""A frame whose blanks in front were lost, as in text that was pasted."""
-ONE_LINE: Final = re.compile(
-    rb"(?:[0-9a-f]{1,16}\s+){0,3}(?P<frame>[0-9a-f]{4,16}\s+\S.*\(.*\))\s*$|(?P<bare>[0-9a-f]{4,16}(?:\s+\S.*)?)$",
-    re.DOTALL,
-)
-"""The frame behind the event, and before it the addresses and weights of data (`-F +addr,+weight`)."""
+BARE_FRAME: Final = re.compile(rb"[0-9a-f]{4,16}(?:\s+\S|$)")
+"""How a frame begins behind the event, or on a line whose blanks in front were lost, as in text that was pasted."""
+DATA: Final = re.compile(rb"(?:[0-9a-f]{1,16}\s++){0,3}(?=[0-9a-f]{4,16}\s)")
+"""Addresses and weights of data between the event and a frame (`-F +addr,+weight`)."""
 MEMORY_OPERATION: Final = b"|OP "
 """In what `perf mem` says of an access; its parts are between blanks, as the columns are."""
 WHAT: Final = re.compile(rb"(?P<symbol>.*?)\((?P<file>[^()]*(?:\([^()]*\)[^()]*)?)\)\s*$", re.DOTALL)
@@ -97,9 +94,9 @@ def matches(head: bytes | memoryview) -> bool:
         found = header_of(line)
         if found is not None:
             is_full = is_whole(found) and bool(found["event"]) and FULL_TIME.match(found["time"] or b"") is not None
-            if is_full or (following[:1].isspace() and FRAME.match(following)) or UNINDENTED.match(following):
+            if is_full or (following[:1].isspace() and FRAME.match(following)) or is_unindented(following):
                 return True
-            if found["time"] and ONE_LINE.match(found["rest"]):
+            if found["time"] and one_frame(found["rest"]):
                 return True
         others += 1
         if others > MAX_OTHERS:
@@ -111,6 +108,19 @@ def header_of(line: bytes) -> re.Match[bytes] | None:
     """The columns of a sample's line, None for another line; perf pads what is first on the left."""
     line = line.strip()
     return HEADER.match(line) or SHORT_HEADER.match(line)
+
+
+def is_unindented(line: bytes) -> bool:
+    """Whether a line without blanks in front is a frame: an address, a symbol, and a file in brackets."""
+    return BARE_FRAME.match(line) is not None and line.rstrip().endswith(b")") and b" (" in line
+
+
+def one_frame(rest: bytes) -> bytes:
+    """The frame behind the event of a sample without callers; empty for none."""
+    rest = rest.strip()
+    if rest.endswith(b")") and (data := DATA.match(rest)):
+        rest = rest[data.end() :]
+    return rest if BARE_FRAME.match(rest) else b""
 
 
 def is_whole(header: re.Match[bytes]) -> bool:
@@ -192,7 +202,7 @@ class Reader:
         if line[:1] == b"\t" and self.header is not None:
             self.frames.append(line)
             return
-        if self.header is not None and UNINDENTED.match(line):
+        if self.header is not None and is_unindented(line):
             self.frames.append(line)
             return
         if line[:1] in (b" ", b"\t"):
@@ -249,8 +259,8 @@ class Reader:
         if not frames and MEMORY_OPERATION in header["rest"]:
             self.unclear += 1
             return
-        if not frames and (one := ONE_LINE.match(header["rest"])):
-            frames = [one["frame"] or one["bare"]]
+        if not frames and (one := one_frame(header["rest"])):
+            frames = [one]
         if not frames and not is_whole(header):
             self.skipped += 1
             return
