@@ -11,19 +11,19 @@ import json
 import os
 import uuid
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from itertools import islice, takewhile
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from symbolize.batch.breaker import Breaker
 from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
 from symbolize.batch.exclusions import Exclusions
 from symbolize.batch.fetching import ANSWERS, FetchedFile, Fetcher
 from symbolize.batch.late_binaries import LateBinaries
-from symbolize.batch.manifest import FETCH, UNREACHABLE, InputResult, Item, Manifest, State
+from symbolize.batch.manifest import FETCH, UNREACHABLE, InputResult, Item, Manifest, Renewed, State
 from symbolize.batch.monitoring.observers import Observer
 from symbolize.batch.retention import forget_unseen, note_unseen, prune_outputs
 from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
@@ -49,6 +49,9 @@ from symbolize.storage.backend import Storage
 from symbolize.storage.input_names import Input, NotListed, Problem
 from symbolize.storage.inputs import depth_below, find_inputs, local_path, roots_of
 
+RESULTS: Final = 1
+"""The version of outputs. A change that makes other outputs of the same inputs raises it, so that the next run of a
+batch makes them again; a release that changes none does not."""
 MAX_FETCHES: Final = 4
 """Times that files are fetched: those that were fetched may need others."""
 MAX_CACHE_PROBLEMS: Final = 4
@@ -76,9 +79,8 @@ class Plan:
     """A batch: its inputs, outputs and options.
 
     `arguments` are files, folders, patterns and URLs, or - for a list of names in `name_list`. `state` is the folder of
-    the manifest. `version` is that of the program; outputs of another version are made again. `retry_quarantined` tries
-    quarantined inputs again, `retry_missing` does those again that miss names which there are files for now, `again`
-    all. `limits` are those of one input, of which a task has up to `per_task`,
+    the manifest. `retry_quarantined` tries quarantined inputs again, `retry_missing` does those again that miss names
+    which there are files for now, `again` all. `limits` are those of one input, of which a task has up to `per_task`,
     `decode_limits` those of one binary. Inputs that match a pattern of `exclude` are left out. What is recorded of
     inputs that were not found for `keep_days` is forgotten; with `prune_outputs` the outputs of inputs that do not
     exist any more are removed.
@@ -87,7 +89,6 @@ class Plan:
     arguments: Sequence[str]
     config: WorkerConfig
     state: str
-    version: str
     limits: Limits = Limits()
     decode_limits: Limits = Limits()
     shard: Shard = Shard()
@@ -102,19 +103,27 @@ class Plan:
 
     @property
     def options(self) -> str:
-        """A checksum of everything besides the input that an output depends on."""
-        config = asdict(self.config)
-        for name in WITHOUT_EFFECT:
-            del config[name]
+        """RESULTS, and a checksum of what else besides the input an output depends on: of the options that are not as
+        by default, so that one which a release adds makes no output again."""
+        given = given_options(self.config)
+        without_effect = [*WITHOUT_EFFECT]
         if Storage.of(self.config.out).is_local:  # whose outputs are checked
-            del config["out"]
+            without_effect.append("out")
         if not self.config.rows:
-            del config["rows"], config["service_label"]
-        loading = config["load_options"]  # in two parts, as existing manifests have them
-        config["choice"] = loading.pop("choice")
-        config["load_options"] = sorted(loading.items())
-        text = json.dumps([self.version, config], sort_keys=True, default=list)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+            without_effect.append("service_label")
+        for name in without_effect:
+            given.pop(name, None)
+        text = json.dumps(given, sort_keys=True, default=list)
+        return f"{RESULTS} {hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def given_options(options: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are not as by default, and those of the dataclasses among them, by name."""
+    return {
+        field.name: given_options(value) if is_dataclass(value) else value
+        for field in fields(options)
+        if (value := getattr(options, field.name)) != field.default
+    }
 
 
 def new_run() -> str:
@@ -156,6 +165,7 @@ class Batch(Closeable):
         self.unlisted = 0
         self.begin_generation()
         self._has_begun = False
+        self._renewed: Counter[str] = Counter()
         self._is_listed = self._is_whole = False
         rows = () if self._warehouse is None else (self._warehouse.storage,)
         for storage in (self._out, self._shared, *rows):
@@ -199,7 +209,7 @@ class Batch(Closeable):
             options, retry, again = plan.options, plan.retry_quarantined, plan.again
             ignores = bool(plan.config.ignored)
             has_rows = rows.has if rows is not None else lambda _: True
-            self._manifest.add(
+            self._renewed += self._manifest.add(
                 found, options, retry=retry, again=again, ignores=ignores, is_there=is_there, has_rows=has_rows
             )
             found.clear()
@@ -266,7 +276,8 @@ class Batch(Closeable):
             if not counts[State.SCANNED]:  # servers may have more by now
                 self._shared.remove(ANSWERS)
             self._has_begun = True
-            self._observer.began(waiting, counts[State.DONE], counts[State.QUARANTINED])
+            self._observer.began(waiting, counts[State.DONE], counts[State.QUARANTINED], dict(self._renewed))
+            self._renewed.clear()
         if not waiting:
             return counts
         # Workers open everything again, as new processes would: binaries may have been added or changed since.
@@ -326,6 +337,7 @@ class Batch(Closeable):
                 fetcher.fetch(wanted, fetched, self._is_stopping)
             renewed += self._late.fetched(found)
             self._observer.rested()
+        self._renewed += Counter({Renewed.BINARIES: renewed})
         return renewed
 
     def watch_binaries(self) -> int:

@@ -9,6 +9,7 @@ import json
 import os
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Self
@@ -60,6 +61,18 @@ class State(enum.IntEnum):
     SCANNED = 1
     DONE = 2
     QUARANTINED = 3
+
+
+class Renewed(enum.StrEnum):
+    """Why an input that an earlier run did, or put into quarantine, is done again."""
+
+    ASKED = "asked"
+    CHANGED = "changed"
+    RESULTS = "results"
+    OPTIONS = "options"
+    OUTPUT = "output"
+    FAILED = "failed"
+    BINARIES = "binaries"
 
 
 class ProfileRow(NamedTuple):
@@ -227,11 +240,13 @@ class Manifest:
         ignores: bool = False,
         is_there: Callable[[str, int], bool] = lambda output, size: True,
         has_rows: Callable[[RowFile], bool] = lambda file: True,
-    ) -> None:
-        """Add inputs. One that is recorded with the same version and `options` keeps its state, unless it is to be done
+    ) -> Counter[Renewed]:
+        """Add inputs; how many of earlier runs are to be done again, by the reason. One that is recorded with the same
+        version and `options` (the version of results, and a checksum) keeps its state, unless it is to be done
         `again`, or is quarantined and to be retried (`retry`, or it could not be reached, or was ignored and nothing is
         to be ignored now), or lacks names because something failed (R285, names missed by failures), or an output of it
         is gone or has another size (`is_there`, and `has_rows` for files with rows)."""
+        renewed: Counter[Renewed] = Counter()
         with self.writing() as base:
             for each in inputs:
                 known = base.execute(
@@ -259,6 +274,18 @@ class Manifest:
                     # What the next run makes of the input replaces its outputs, whatever they had.
                     base.execute("UPDATE profiles SET coverage = '{}' WHERE input = ?", (number,))
                 if is_other or again or is_gone or is_retried:
+                    if state in (State.DONE, State.QUARANTINED):
+                        if again:
+                            why = Renewed.ASKED
+                        elif version != each.version:
+                            why = Renewed.CHANGED
+                        elif before.partition(" ")[0] != options.partition(" ")[0]:
+                            why = Renewed.RESULTS
+                        elif before != options:
+                            why = Renewed.OPTIONS
+                        else:
+                            why = Renewed.OUTPUT if is_gone else Renewed.FAILED
+                        renewed[why] += 1
                     state = State.NEW
                     base.execute(
                         "UPDATE inputs SET reason = '', detail = '', attempts = 0, seconds = 0 WHERE number = ?",
@@ -268,6 +295,7 @@ class Manifest:
                     "UPDATE inputs SET size = ?, version = ?, options = ?, state = ?, turn = ? WHERE number = ?",
                     (each.size, each.version, options, state, self.generation, number),
                 )
+        return renewed
 
     def _insert(self, base: sqlite3.Connection, each: Input, options: str) -> None:
         """Add a new input under the first of its names that is free, also of outputs of inputs that were forgotten."""

@@ -110,7 +110,6 @@ def exit_code(options: argparse.Namespace, batch: Batch, manifest: Manifest, new
 
 def plan_of(options: argparse.Namespace) -> Plan:
     """The batch that the options ask for. Raises UsageError."""
-    from symbolize import __version__
     from symbolize.batch.engines.engine import Limits
     from symbolize.batch.job import Plan, new_run
     from symbolize.batch.tasks import WorkerConfig
@@ -166,7 +165,6 @@ def plan_of(options: argparse.Namespace) -> Plan:
         inputs,
         config,
         state,
-        __version__,
         limits=Limits(seconds, memory, attempts, waiting),
         decode_limits=Limits(max(seconds, DECODE_SECONDS), max(memory, DECODE_MEMORY), attempts, waiting),
         shard=shard,

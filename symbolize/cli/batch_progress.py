@@ -7,11 +7,11 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Never
 
-from symbolize.batch.manifest import IGNORED, State
+from symbolize.batch.manifest import IGNORED, Renewed, State
 from symbolize.batch.monitoring.observers import Observer, duration, one_line, rate_text
 from symbolize.cli.options import print_error
 from symbolize.core.errors import printable
@@ -32,6 +32,15 @@ MAX_NAMED: Final = 20
 """Quarantined inputs that are named above a bar; the list at the end has all."""
 
 UNITS: Final = {"scan": "inputs", "fetch": "files", "decode": "binaries", "rewrite": "inputs"}
+RENEWED: Final = {
+    Renewed.ASKED: "as asked with --again",
+    Renewed.CHANGED: "because the input has changed",
+    Renewed.RESULTS: "because this version of symbolize has other results",
+    Renewed.OPTIONS: "because of other options",
+    Renewed.OUTPUT: "because an output is gone or has changed",
+    Renewed.FAILED: "because something failed",
+    Renewed.BINARIES: "because there are new files with names",
+}
 RESULTS: Final = {State.DONE: "symbolized", State.SCANNED: "put off", State.QUARANTINED: "quarantined"}
 
 
@@ -59,7 +68,7 @@ class BatchProgress(Observer):
         self._ticker: threading.Thread | None = None
         self._has_begun = False
 
-    def began(self, waiting: int, done: int, quarantined: int) -> None:
+    def began(self, waiting: int, done: int, quarantined: int, renewed: Mapping[str, int]) -> None:
         """Show how much there is to do, once if the batch watches for inputs."""
         if not waiting and self._has_begun:
             return
@@ -69,6 +78,9 @@ class BatchProgress(Observer):
             text += f", {done} done already"
         if quarantined:
             text += f", {quarantined} quarantined already"
+        if renewed:
+            reasons = ", ".join(f"{count} {RENEWED[Renewed(why)]}" for why, count in renewed.items())
+            text += f"; {sum(renewed.values())} of earlier runs are done again: {reasons}"
         self._line(text)
 
     def warn(self, text: str) -> None:

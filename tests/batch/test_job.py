@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,11 +119,11 @@ def test_tables_are_made_of_what_is_asked(some: Path, tmp_path: Path) -> None:
 
 def test_what_is_told_of_a_beginning(tmp_path: Path) -> None:
     """At first what there is to do and what was done before, and later where there is more to do."""
-    begun: list[tuple[int, int, int]] = []
+    begun: list[tuple[int, int, int, dict[str, int]]] = []
 
     class Begun(Recorder):
-        def began(self, waiting: int, done: int, quarantined: int) -> None:
-            begun.append((waiting, done, quarantined))
+        def began(self, waiting: int, done: int, quarantined: int, renewed: Mapping[str, int]) -> None:
+            begun.append((waiting, done, quarantined, dict(renewed)))
 
     copies(LEDGER, tmp_path / "in", ["a.prof"])
     (tmp_path / "in" / "bad").touch()
@@ -135,7 +136,10 @@ def test_what_is_told_of_a_beginning(tmp_path: Path) -> None:
         copies(LEDGER, tmp_path / "in", ["b.prof"])
         assert batch.run() == {**ALL_DONE, State.DONE: 2, State.QUARANTINED: 1}
         batch.run()
-    assert begun == [(0, 1, 1), (1, 1, 1)]
+    given = replace(given, again=True)
+    with Manifest(given.state + "/manifest.sqlite") as manifest, DirectEngine() as engine:
+        Batch(given, engine, manifest, Begun()).run()
+    assert begun == [(0, 1, 1, {}), (1, 1, 1, {}), (3, 0, 0, {"asked": 3})]
 
 
 def test_binaries_that_come_and_change_while_watching(tmp_path: Path) -> None:

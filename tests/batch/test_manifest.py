@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.manifest import INCOMPLETE, UNREACHABLE, InputResult, Manifest, ProfileRow, State
+from symbolize.batch.manifest import INCOMPLETE, UNREACHABLE, InputResult, Manifest, ProfileRow, Renewed, State
 from symbolize.storage.input_names import Input
 
 
@@ -55,38 +55,42 @@ QUARANTINED_BEFORE = InputResult(1, State.QUARANTINED, (), "crash", "it died", 2
 
 
 @pytest.mark.parametrize(
-    ("before", "given", "is_new", "is_replaced"),
+    ("before", "given", "why", "is_replaced"),
     [
-        (DONE_BEFORE, {}, False, False),
-        (DONE_BEFORE, {"retry": True}, False, False),
-        (DONE_BEFORE, {"version": "2"}, True, True),
-        (DONE_BEFORE, {"options": "other"}, True, False),
-        (DONE_BEFORE, {"again": True}, True, True),
-        (DONE_BEFORE, {"is_there": lambda output, size: (output, size) != ("a.pb.gz", 7)}, True, True),
-        *((DONE_BEFORE._replace(reason=reason), {}, True, False) for reason in INCOMPLETE),
-        (DONE_BEFORE, {"generation": 0, "again": True, "retry": True}, False, False),
-        (DONE_BEFORE, {"generation": 0, "version": "2"}, True, True),
-        (QUARANTINED_BEFORE, {}, False, False),
-        (QUARANTINED_BEFORE, {"retry": True}, True, False),
-        (QUARANTINED_BEFORE, {"again": True}, True, False),
-        (QUARANTINED_BEFORE, {"version": "2"}, True, False),
-        (QUARANTINED_BEFORE, {"options": "other"}, True, False),
-        (QUARANTINED_BEFORE, {"is_there": lambda output, size: False}, False, False),
-        (QUARANTINED_BEFORE._replace(reason=UNREACHABLE), {}, True, False),
+        (DONE_BEFORE, {}, None, False),
+        (DONE_BEFORE, {"retry": True}, None, False),
+        (DONE_BEFORE, {"version": "2"}, Renewed.CHANGED, True),
+        (DONE_BEFORE, {"options": "1 other"}, Renewed.OPTIONS, False),
+        (DONE_BEFORE, {"options": "2 options"}, Renewed.RESULTS, False),
+        (DONE_BEFORE, {"again": True}, Renewed.ASKED, True),
+        (DONE_BEFORE, {"is_there": lambda output, size: (output, size) != ("a.pb.gz", 7)}, Renewed.OUTPUT, True),
+        *((DONE_BEFORE._replace(reason=reason), {}, Renewed.FAILED, False) for reason in INCOMPLETE),
+        (DONE_BEFORE, {"generation": 0, "again": True, "retry": True}, None, False),
+        (DONE_BEFORE, {"generation": 0, "version": "2"}, Renewed.CHANGED, True),
+        (QUARANTINED_BEFORE, {}, None, False),
+        (QUARANTINED_BEFORE, {"retry": True}, Renewed.FAILED, False),
+        (QUARANTINED_BEFORE, {"again": True}, Renewed.ASKED, False),
+        (QUARANTINED_BEFORE, {"version": "2"}, Renewed.CHANGED, False),
+        (QUARANTINED_BEFORE, {"options": "1 other"}, Renewed.OPTIONS, False),
+        (QUARANTINED_BEFORE, {"is_there": lambda output, size: False}, None, False),
+        (QUARANTINED_BEFORE._replace(reason=UNREACHABLE), {}, Renewed.FAILED, False),
     ],
 )
 def test_which_inputs_are_done_again(
-    before: InputResult, given: dict[str, Any], is_new: bool, is_replaced: bool, tmp_path: Path
+    before: InputResult, given: dict[str, Any], why: Renewed | None, is_replaced: bool, tmp_path: Path
 ) -> None:
-    """What is new begins anew, and says whether outputs of an earlier run of the same bytes may stay."""
+    """What is new begins anew, with the reason, and says whether outputs of an earlier run of the same bytes may
+    stay."""
+    is_new = why is not None
     found = Input("/in/a", "a", 5, "1")
     with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
-        manifest.add([found], "options", retry=False, again=False)
+        assert manifest.add([found], "1 options", retry=False, again=False) == {}
         manifest.record([before])
         manifest.generation = given.pop("generation", 1)
-        version, options = given.pop("version", "1"), given.pop("options", "options")
+        version, options = given.pop("version", "1"), given.pop("options", "1 options")
         given = {"retry": False, "again": False} | given
-        manifest.add([found._replace(size=6, version=version)], options, **given)
+        renewed = manifest.add([found._replace(size=6, version=version)], options, **given)
+        assert renewed == ({why: 1} if is_new else {})
         (row,) = manifest.rows()
         assert row.state == (State.NEW if is_new else before.state)
         result = ("", "", 0, 0.0) if is_new else (before.reason, before.detail, 3, 2.0)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from symbolize.batch import job
 from symbolize.batch import tasks as batch_tasks
 from symbolize.batch.engines.engine import Failure, Task
 from symbolize.batch.job import Batch
@@ -63,9 +64,9 @@ def test_outputs_of_what_an_input_was_before_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_just_what_is_needed_is_done_again(some: Path, tmp_path: Path) -> None:
+def test_just_what_is_needed_is_done_again(some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An input that has changed, one that is new, one whose output is gone or cut off; all with other options or
-    another version of the program, and when told so."""
+    another version of results, and when told so."""
     out = tmp_path / "out"
     run_plan(plan(some, out, BINS))
 
@@ -88,14 +89,15 @@ def test_just_what_is_needed_is_done_again(some: Path, tmp_path: Path) -> None:
     assert redone() == ["c.pb.gz", "d.pb"]
     assert outputs(out) == whole
     assert len(redone(demangle="full")) == 4
-    assert len(redone(demangle="full", version="2")) == 4
-    assert redone(demangle="full", version="2") == []
-    assert redone(demangle="full", version="2", cache=str(tmp_path / "cache")) == []
-    assert len(redone(demangle="full", version="2", again=True)) == 4
-    edits = {"demangle": "full", "version": "2", "edits": Edits(prune=True)}
+    monkeypatch.setattr(job, "RESULTS", job.RESULTS + 1)
+    assert len(redone(demangle="full")) == 4
+    assert redone(demangle="full") == []
+    assert redone(demangle="full", cache=str(tmp_path / "cache")) == []
+    assert len(redone(demangle="full", again=True)) == 4
+    edits = {"demangle": "full", "edits": Edits(prune=True)}
     assert (len(redone(**edits)), redone(**edits)) == (4, [])
-    assert len(redone(demangle="full", version="2")) == 4
-    assert redone(demangle="full", version="2") == []
+    assert len(redone(demangle="full")) == 4
+    assert redone(demangle="full") == []
 
 
 def test_quarantined_inputs_wait_for_being_told(some: Path, tmp_path: Path) -> None:

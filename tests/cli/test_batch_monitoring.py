@@ -45,7 +45,7 @@ def run(seen: BatchMonitor, folder: Path, *results: InputResult) -> float:
     with Manifest(str(folder / "manifest.sqlite")) as manifest:
         inputs = [Input(f"/in/{each.number}.prof", str(each.number), 1000, "v") for each in results]
         manifest.add(inputs, "options", retry=False, again=False)
-        seen.observer.began(len(results), 0, 0)
+        seen.observer.began(len(results), 0, 0, {})
         seen.observer.entered("scan", len(results))
         for each in results:
             manifest.record([each])

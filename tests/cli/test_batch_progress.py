@@ -9,6 +9,7 @@ import termios
 
 import pytest
 
+from symbolize.batch.manifest import Renewed
 from symbolize.cli.batch_progress import MAX_NAMED, BatchProgress
 from tests.support import batch_events as events
 
@@ -33,9 +34,13 @@ def test_lines_without_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """A line for the beginning, for begin and end of each pass, and one in 10 seconds in between."""
     clock = Clock()
     with BatchProgress(is_terminal=False, clock=clock) as progress:
-        progress.began(100, 5, 1)
+        progress.began(100, 5, 1, {Renewed.RESULTS: 60, "changed": 2})
         progress.entered("scan", 100)
-        assert lines(capsys) == ["100 inputs, 5 done already, 1 quarantined already", "scan: 100 inputs"]
+        assert lines(capsys) == [
+            "100 inputs, 5 done already, 1 quarantined already; 62 of earlier runs are done again: 60 because this "
+            "version of symbolize has other results, 2 because the input has changed",
+            "scan: 100 inputs",
+        ]
         for i in range(99):
             clock.now += 0.5
             progress.handled(events.item(i), events.done(i) if i % 2 else events.put_off(i))
@@ -54,7 +59,7 @@ def test_looking_in_vain_says_nothing(capsys: pytest.CaptureFixture[str]) -> Non
     """A batch that keeps looking for inputs is quiet until there are some."""
     with BatchProgress(is_terminal=False) as progress:
         for waiting in (0, 0, 2, 0):
-            progress.began(waiting, 5, 0)
+            progress.began(waiting, 5, 0, {})
         progress.warn("m.prom: is gone")
     assert lines(capsys) == ["0 inputs, 5 done already", "2 inputs, 5 done already", "warning: m.prom: is gone"]
 
@@ -62,7 +67,7 @@ def test_looking_in_vain_says_nothing(capsys: pytest.CaptureFixture[str]) -> Non
 def test_failures_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     """With their reason, in one line that steers no terminal, also where all else is quiet."""
     with BatchProgress(quiet=True, is_terminal=True) as progress:
-        progress.began(3, 0, 0)
+        progress.began(3, 0, 0, {})
         progress.problem("/no\x1b[2J", "is missing")
         progress.entered("scan", 3)
         progress.handled(events.item(1), events.quarantined(1))
@@ -81,7 +86,7 @@ def test_no_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """A closed standard error costs nothing."""
     monkeypatch.setattr(sys, "stderr", None)
     with BatchProgress() as progress:
-        progress.began(1, 0, 0)
+        progress.began(1, 0, 0, {})
         progress.entered("scan", 1)
         progress.handled(events.item(1), events.quarantined(1))
 
@@ -90,7 +95,7 @@ def test_failures_are_counted_in_lines(capsys: pytest.CaptureFixture[str]) -> No
     """With the rate and the time left of a pass, which is that of the batch where no other pass follows."""
     clock = Clock()
     with BatchProgress(is_terminal=False, clock=clock) as progress:
-        progress.began(100, 0, 0)
+        progress.began(100, 0, 0, {})
         progress.entered("scan", 100)
         clock.now += 20
         progress.handled(events.item(1), events.quarantined(1))
@@ -111,7 +116,7 @@ from symbolize.cli.batch_progress import BatchProgress
 from tests.support import batch_events as events
 with BatchProgress() as progress:
     assert "tqdm" not in sys.modules
-    progress.began({count}, 0, 0)
+    progress.began({count}, 0, 0, {{}})
     progress.entered("scan", {count})
     for i in range({count}):
         progress.handled(events.item(i), events.quarantined(i))

@@ -95,7 +95,7 @@ def plan(inputs: Path | str, out: Path, binaries: Sequence[Path], **options: Any
     own = {name: options.pop(name) for name in list(options) if name in Plan.__dataclass_fields__}
     state = str(own.pop("state", out / ".symbolize"))
     config = WorkerConfig(tuple(map(str, binaries)), str(out), state + "/work", new_run(), **options)
-    return Plan(own.pop("arguments", [str(inputs)]), config, state, own.pop("version", "1"), **own)
+    return Plan(own.pop("arguments", [str(inputs)]), config, state, **own)
 
 
 def run_plan(given: Plan, engine: Engine | None = None) -> tuple[dict[State, int], Recorder]:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,11 +61,11 @@ class JsonLog(Observer):
             reason = getattr(error, "strerror", None) or "is closed"
             raise OutputError(f"{self._name}: cannot be written: {reason}") from error
 
-    def began(self, waiting: int, done: int, quarantined: int) -> None:
+    def began(self, waiting: int, done: int, quarantined: int, renewed: Mapping[str, int]) -> None:
         """The event "began", but not for a scan of `--watch` that found nothing."""
         if waiting or not self._has_begun:
             self._has_begun = True
-            self._write("began", {"waiting": waiting, "done": done, "quarantined": quarantined})
+            self._write("began", {"waiting": waiting, "done": done, "quarantined": quarantined, "renewed": renewed})
 
     def problem(self, where: str, text: str) -> None:
         """The event "problem"."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter as Counts
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -185,7 +185,7 @@ class Metrics(Observer, Collector):
             for stage in PASSES:
                 self._set("pass", 0, stage)
 
-    def began(self, waiting: int, done: int, quarantined: int) -> None:
+    def began(self, waiting: int, done: int, quarantined: int, renewed: Mapping[str, int]) -> None:
         """Count what waits, and what earlier runs did."""
         with self._lock:
             before = done - self._inputs["done"], quarantined - self._inputs["quarantined"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,8 +29,9 @@ class Observer(Closeable):
     def close(self) -> None:
         """The batch is over, however it ended."""
 
-    def began(self, waiting: int, done: int, quarantined: int) -> None:
-        """So many inputs wait, and so many were done or quarantined by earlier runs."""
+    def began(self, waiting: int, done: int, quarantined: int, renewed: Mapping[str, int]) -> None:
+        """So many inputs wait, and so many were done or quarantined by earlier runs. Of those that wait, `renewed` were
+        so too, by the reason why they are done again (a value of `Renewed`)."""
 
     def problem(self, where: str, text: str) -> None:
         """A problem that does not concern one input only."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from time import monotonic
@@ -69,7 +69,7 @@ class Tally(Observer):
         """Inputs that were symbolized or quarantined."""
         return self._by_state[State.DONE] + self._by_state[State.QUARANTINED]
 
-    def began(self, waiting: int, done: int, quarantined: int) -> None:
+    def began(self, waiting: int, done: int, quarantined: int, renewed: Mapping[str, int]) -> None:
         """What is done and was not done by this run was done by earlier ones."""
         self.done_before = max(self.done_before, done - self._by_state[State.DONE])
         self.quarantined_before = max(self.quarantined_before, quarantined - self._by_state[State.QUARANTINED])

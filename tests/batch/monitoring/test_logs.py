@@ -46,7 +46,7 @@ def test_every_event_is_an_object(tmp_path: Path) -> None:
     """An object a line, with all that is known, in order."""
     path = tmp_path / "log.jsonl"
     with JsonLog(str(path), unexpected) as log:
-        log.began(3, 1, 0)
+        log.began(3, 1, 0, {"options": 2})
         log.problem("/nowhere", "is missing")
         log.entered("scan", 3)
         log.handled(events.item(1), events.put_off(1))
@@ -59,7 +59,7 @@ def test_every_event_is_an_object(tmp_path: Path) -> None:
     for each in found:
         assert abs(datetime.fromisoformat(each.pop("time")) - datetime.now().astimezone()) < timedelta(minutes=1)
     assert found == [
-        {"event": "began", "waiting": 3, "done": 1, "quarantined": 0},
+        {"event": "began", "waiting": 3, "done": 1, "quarantined": 0, "renewed": {"options": 2}},
         {"event": "problem", "where": "/nowhere", "text": "is missing"},
         {"event": "pass", "pass": "scan", "total": 3},
         {
@@ -141,7 +141,7 @@ def test_looking_in_vain_is_no_event(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     with JsonLog(str(path), unexpected) as log:
         for waiting in (0, 0, 2, 0):
-            log.began(waiting, 5, 0)
+            log.began(waiting, 5, 0, {})
     assert [each["waiting"] for each in written(path) if each["event"] == "began"] == [0, 2]
 
 

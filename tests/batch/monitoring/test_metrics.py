@@ -45,7 +45,7 @@ def unexpected(text: str) -> None:
 def a_run(metrics: Metrics) -> None:
     """Three inputs: one is put off and done later, one is quarantined, one still waits."""
     missed = [("no-symbols", 3, 20.0), ("outside-symbols", 1, 5.0)]
-    metrics.began(3, 7, 2)
+    metrics.began(3, 7, 2, {})
     metrics.problem("/nowhere", "is missing")
     metrics.entered("scan", 3)
     metrics.handled(events.item(1), events.put_off(1))
@@ -158,10 +158,10 @@ def test_outcomes_are_there_before_they_happen() -> None:
 def test_what_this_run_did_is_not_skipped() -> None:
     """A batch that looks again for inputs tells what is done by now; its own are not those of earlier runs."""
     metrics = Metrics()
-    metrics.began(1, 4, 0)
+    metrics.began(1, 4, 0, {})
     metrics.entered("scan", 1)
     metrics.handled(events.item(1), events.done(1))
-    metrics.began(2, 5, 0)
+    metrics.began(2, 5, 0, {})
     assert samples(metrics)["inputs_total", ("skipped",)] == 4
     assert samples(metrics)["inputs_waiting", ()] == 2
 
@@ -191,7 +191,7 @@ def test_inputs_of_earlier_runs(tmp_path: Path) -> None:
 
         metrics = Metrics(manifest=manifest)
         add(1, 2, 3)
-        metrics.began(3, 0, 0)
+        metrics.began(3, 0, 0, {})
         assert seen(metrics) == (0, 0, 0, 0)
         end(metrics, events.done(1, some[0]))
         end(metrics, events.done(2, some[1]))
@@ -203,12 +203,12 @@ def test_inputs_of_earlier_runs(tmp_path: Path) -> None:
         metrics = Metrics(manifest=manifest)
         add(2, 3)
         add(1, again=True)
-        metrics.began(1, 1, 1)
+        metrics.began(1, 1, 1, {})
         assert seen(metrics) == (40, 1, 1, 0)
         end(metrics, events.done(1, some[2], some[2]))
         assert seen(metrics) == (pytest.approx(200 / 3), 2, 1, 0)
         manifest.make_new([1])
-        metrics.began(1, 1, 1)
+        metrics.began(1, 1, 1, {})
         end(metrics, events.quarantined(1, "of a later version"))
         assert seen(metrics) == (40, 1, 1, 1)
         metrics.close()
@@ -269,7 +269,7 @@ def test_file_is_renewed_and_closed(tmp_path: Path) -> None:
     metrics = Metrics()
     with MetricsFile(metrics, str(path), unexpected, every=0.02), metrics:
         assert b"symbolize_up 1.0\n" in path.read_bytes()
-        metrics.began(17, 0, 0)
+        metrics.began(17, 0, 0, {})
         wait_for(lambda: b"symbolize_inputs_waiting 17.0\n" in path.read_bytes())
     assert b"symbolize_up 0.0\n" in path.read_bytes()
     assert os.listdir(tmp_path) == ["symbolize.prom"]

@@ -31,7 +31,7 @@ def test_all_are_told_in_order() -> None:
     """Every observer hears every event, and is closed."""
     a, b = Recorder(), Recorder()
     with ObserverGroup([a, b]) as observers:
-        observers.began(1, 0, 0)
+        observers.began(1, 0, 0, {})
         observers.entered("scan", 3)
         observers.problem("x", "is missing")
     assert a.told == b.told == [("scan", "3"), ("x", "is missing"), ("closed", "")]

@@ -281,7 +281,7 @@ def test_text_of_a_batch(manifest: Manifest) -> None:
     """What is missing with reasons and hints, coverage, counts, where the quarantine is, and the time."""
     clock = iter([0.0, 90.0, 90.0, 90.0, 90.0])
     tally = Tally(lambda: next(clock))
-    tally.began(4, 2, 1)
+    tally.began(4, 2, 1, {})
     results = [
         events.done(1, events.coverage(events.mapping("/usr/bin/app", "ab" * 20, misses=[("not-found", 4, 30.0)]))),
         events.done(2, events.coverage(events.mapping("", "", misses=[("no-mapping", 10, 100.0)]))),
@@ -293,7 +293,7 @@ def test_text_of_a_batch(manifest: Manifest) -> None:
     tally.handled(events.item(9), events.put_off(9))
     tally.problem("/no", "is missing")
     tally.decoded(events.decoded())
-    tally.began(0, 4, 3)
+    tally.began(0, 4, 3, {})
     fill(
         manifest,
         *results,
@@ -341,7 +341,7 @@ def test_hints_once(manifest: Manifest) -> None:
     assert max(map(len, lines)) <= 80
     assert not any("retry_missing=True" in line for line in lines)
     tally = Tally()
-    tally.began(0, 1, 0)
+    tally.began(0, 1, 0, {})
     assert any("retry_missing=True" in line for line in text(manifest, tally))
     fill(manifest, events.done(1, events.coverage(events.mapping(misses=[("outside-symbols", 1, 5.0)]))))
     assert not any("again=True" in line or "what to do" in line for line in text(manifest, tally))
@@ -351,7 +351,7 @@ def test_no_binaries_given(manifest: Manifest) -> None:
     """It is said once, and nothing else helps; other options are another batch."""
     fill(manifest, *(events.done(i, events.coverage(events.mapping(misses=[("not-asked", 1, 5.0)]))) for i in (1, 2)))
     tally = Tally()
-    tally.began(0, 1, 0)
+    tally.began(0, 1, 0, {})
     lines = text(manifest, tally)
     assert sum("warning: no binaries were given: give folders with binaries" in line for line in lines) == 1
     assert not any("again=True" in line for line in lines)
