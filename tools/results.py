@@ -20,7 +20,7 @@ from symbolize.batch.job import RESULTS
 ROOT: Final = Path(__file__).parent.parent
 FIXTURES: Final = ROOT / "fixtures"
 RECORD: Final = ROOT / "tests" / "batch" / "results.json"
-WITHOUT: Final = "go/*"
+WITHOUT: Final = "profiles/go/*"
 """Profiles of a program that is not committed."""
 
 
@@ -35,7 +35,9 @@ def results() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out")
         arguments = ["profiles", "--binaries", "bin", "--out", str(out), "--no-cache", "--quiet", "--exclude", WITHOUT]
-        subprocess.run([sys.executable, "-m", "symbolize", "batch", *arguments], cwd=FIXTURES, check=False)
+        done = subprocess.run([sys.executable, "-m", "symbolize", "batch", *arguments], cwd=FIXTURES, check=False)
+        if done.returncode not in (0, 4):  # 4: some of the files are no profiles
+            sys.exit(done.returncode)
         outputs = {str(path.relative_to(out)): gzip.decompress(path.read_bytes()) for path in out.rglob("*.pb.gz")}
     checksums = {name: hashlib.sha256(data).hexdigest()[:16] for name, data in sorted(outputs.items())}
     return {"version": RESULTS, "outputs": checksums}

@@ -61,7 +61,7 @@ def difference(new: Stacks, base: Stacks, *, normalize: bool = False) -> Stacks:
 
 
 def changed_functions(
-    new: Profile, base: Profile, count: int, sample_type: str, normalize: bool
+    new: Profile, base: Profile, count: int, sample_type: str | int, normalize: bool
 ) -> list[FunctionChange]:
     """The functions whose values differ most between two profiles, see `Profile.diff`."""
     check_count("count", count)

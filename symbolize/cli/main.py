@@ -93,7 +93,7 @@ A_PAGE: Final = "`symbolize view PROFILE --open` shows the flame graph"
 ELSEWHERE: Final = {
     "record": "symbolize records nothing: `perf record -g -- PROGRAM`, then `symbolize view perf.data`",
     "report": "`symbolize top PROFILE` prints the functions, `symbolize PROFILE` what was found and what was not",
-    "script": "`symbolize PROFILE --emit folded` prints the stacks",
+    "script": "`symbolize PROFILE --emit folded -o -` prints the stacks",
     "annotate": "`symbolize list FUNCTION PROFILE` prints source lines with their values",
     "flamegraph": A_PAGE,
     "graph": A_PAGE,

@@ -361,7 +361,7 @@ def write_output(run: Run, profile: Profile, path: str, name: str) -> None:
 
 
 def is_named_result(path: str, profile: Profile) -> bool:
-    """Whether the file at a path has the samples of `profile`, and names."""
+    """Whether the file at a path has names, and by time, number and sums the samples of `profile`."""
     from symbolize.load import load
     from symbolize.profile import named_locations
 
@@ -371,5 +371,8 @@ def is_named_result(path: str, profile: Profile) -> bool:
         before = load(path)
     except SymbolizeError:
         return False
-    sums = (sorted(each.samples.values.sum(axis=0).tolist()) for each in (before, profile))
-    return before.time_nanos == profile.time_nanos and next(sums) == next(sums) and bool(named_locations(before).any())
+    facts = (
+        (each.time_nanos, len(each.samples), sorted(each.samples.values.sum(axis=0).tolist()))
+        for each in (before, profile)
+    )
+    return next(facts) == next(facts) and bool(named_locations(before).any())

@@ -450,7 +450,7 @@ class Profile:
         """
         return library("proto.messages").parsed(library("write").encode(self), message_class)
 
-    def top(self, count: int = 10, *, sample_type: str = "") -> list[FunctionRow]:
+    def top(self, count: int = 10, *, sample_type: str | int = "") -> list[FunctionRow]:
         """The functions with the largest value of their own: name, `flat` (the value of the samples it is the leaf of)
         and `cumulative` (of those it is on the stack of). Unnamed code is `[module]`.
 
@@ -460,7 +460,7 @@ class Profile:
         return library("analysis").heaviest_functions(self, count, sample_type)  # type: ignore[no-any-return]
 
     def diff(
-        self, base: "Profile | HasProfile", count: int = 10, *, sample_type: str = "", normalize: bool = False
+        self, base: "Profile | HasProfile", count: int = 10, *, sample_type: str | int = "", normalize: bool = False
     ) -> list[FunctionChange]:
         """The functions whose values differ most from those in `base`: name, `flat` and `cumulative` as in `top`, and
         `base_flat` and `base_cumulative`. With `normalize` values are scaled to the total of the base.

@@ -180,11 +180,11 @@ def choose_sample_type(profile: Profile, name: str) -> None:
     profile.sample_times = None  # they are of columns
 
 
-def with_sample_type(profile: Profile, name: str) -> Profile:
+def with_sample_type(profile: Profile, name: str | int) -> Profile:
     """The profile weighed and shown by the sample type that `choose_sample_type` finds; as it is for an empty name."""
-    if name:
+    if name != "":
         profile = replace(profile)
-        choose_sample_type(profile, name)
+        choose_sample_type(profile, str(name))
     return profile
 
 

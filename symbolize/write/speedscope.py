@@ -31,15 +31,18 @@ def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[
         {"name": name, **({"file": file} if file else {})} for name, file in zip(names.names, names.files, strict=True)
     ]
     leaves = tree.leaves()
-    negative = np.any(tree.values[leaves] < 0, axis=0).tolist()
+    has_sign = {sign: np.any(sign * tree.values[leaves] > 0, axis=0).tolist() for sign in (1, -1)}
     profiles = [
-        (column, sign) for column in range(len(stacks.types)) for sign in ((1, -1) if negative[column] else (1,))
+        (column, sign)
+        for column in range(len(stacks.types))
+        for sign in (1, -1)
+        if has_sign[sign][column] or (sign > 0 and not has_sign[-1][column])
     ]
     head = {
         "$schema": SCHEMA,
         "exporter": "; ".join(["symbolize", *caveats]),
         "name": title,
-        "activeProfileIndex": profiles.index((stacks.default, 1)),
+        "activeProfileIndex": next(row for row, (column, _) in enumerate(profiles) if column == stacks.default),
         "shared": {"frames": frames},
     }
     yield (json.dumps(head).removesuffix("}") + ', "profiles": [').encode()

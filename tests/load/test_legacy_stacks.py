@@ -365,7 +365,7 @@ def test_modules_of_the_kernel() -> None:
     [
         ("main;a 3\nNot a stack\nmain;b 4\n", {"a main": 3, "b main": 4}, "no folded stacks: 1, the first is line 2;"),
         ("# x\n\nmain;a 3\nmain;a 1 x\n", {"a main": 3}, "no folded stacks: 1, the first is line 4;"),
-        ("main;a 1.5\nmain;b 2.25\nmain;a 1.25\n", {"a main": 3, "b main": 2}, "that 5 in all became 5."),
+        ("main;a 1.5\nmain;b 2.25\nmain;a 1.25\n", {"a main": 3, "b main": 2}, "that 5.00 in all became 5."),
         ("main;a 12.00\nmain;b 3.\nmain;f@GLIBC_2.2.5 3\n", {"a main": 12, "b main": 3, "f@GLIBC_2.2.5 main": 3}, ""),
         ("main;a 3\n 7\n4\n", {"a main": 3, "": 11}, ""),
         ("main;a -3\nmain;b 4\n", {"b main": 4}, "no folded stacks: 1, the first is line 1;"),
@@ -590,3 +590,20 @@ def test_time_is_linear() -> None:
         folded.load(iter([line + b"\n" + line]), "x")
 
     assert [line for line in lines if not is_linear(partial(loaded, begin=line[0], unit=line[1]), 200_000)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"feed 8 1.000001: 7 cycles:  401000 f (/a)\nfeed 8 1.000002: 7 cycles:  401004 g (/a)\n", ["f", "g"]),
+        (b"app 8 1.000001: 7 cycles:  401000 feed (/a)\n", ["feed"]),
+        (b"app 8 1.000001: 7 cycles:  7fff10 401000 feed (/a)\n", ["feed"]),
+        (b"1234 567 1.000001: 7 cycles:\n\t401000 f (/a)\n\n", ["f"]),
+        (b"2 worker 567 1.000001: 7 cycles:\n\t401000 f (/a)\n\n", ["f"]),
+    ],
+)
+def test_names_that_look_like_numbers(text: bytes, expected: list[str]) -> None:
+    """Commands and functions whose names are hexadecimal digits are neither frames nor addresses."""
+    profile = perf_script.load(iter([text]), "x")
+    assert [profile.strings.text(row) for row in profile.functions.name.tolist()] == expected
+    assert profile.locations.address.tolist() == [0x401000 + 4 * row for row in range(len(expected))]

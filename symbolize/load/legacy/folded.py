@@ -64,8 +64,8 @@ def load(pieces: Iterator[bytes], source: str) -> Profile:
     offsets, locations, sums = scan.arrays()
     if scan.fractions:
         stacks.warnings.append(
-            f"Counts with fractions: {scan.fractions}; the sum of each stack is rounded, so that {scan.total():g} in "
-            f"all became {int(sums.sum())}."
+            f"Counts with fractions: {scan.fractions}; the sum of each stack is rounded, so that {scan.total():,.2f} "
+            f"in all became {int(sums.sum())}."
         )
     return stacks.profile([(b"samples", b"count")], offsets, locations, sums[:, None])
 

@@ -16,7 +16,8 @@ from symbolize.profile.sample_types import show_first_event
 
 BLANKS: Final = rb"\s{1,64}+"
 """Blanks are not given back (`+`), because what a run of them was split at would be tried for each of the others."""
-COMMAND: Final = rb"(?P<comm>(?!(?:-?\d+/)?-?\d+\s)\S.{0,255}?)" + BLANKS
+ANY_COMMAND: Final = rb"(?P<comm>\S.{0,255}?)" + BLANKS
+COMMAND: Final = rb"(?!(?:-?\d+/)?-?\d+\s)" + ANY_COMMAND
 THREAD: Final = rb"(?:(?P<pid>-?\d{1,10})/)?(?P<tid>-?\d{1,10})" + BLANKS
 COLUMNS: Final = (
     rb"(?:\[\d+\]" + BLANKS + rb")?"  # CPU
@@ -28,6 +29,8 @@ COLUMNS: Final = (
 )
 """The columns of a sample's line in the order in which `perf script` prints them, behind command and thread: each may
 be left out, but not both time and event. The rest has what an event is about, and for one frame that."""
+FULL_HEADER: Final = re.compile(ANY_COMMAND + THREAD + COLUMNS + rb"(?(time)|(?!))(?(event)|(?!))", re.DOTALL)
+"""The line of a sample with time and event, whose command may look like a thread."""
 HEADER: Final = re.compile(COMMAND + THREAD + COLUMNS, re.DOTALL)
 SHORT_HEADER: Final = re.compile(rb"(?:" + THREAD + rb"|" + COMMAND + rb")?" + COLUMNS, re.DOTALL)
 """The line of a sample without command or thread, which any line may look like: frames have to follow."""
@@ -47,7 +50,7 @@ EXEC: Final = re.compile(rb"exec: .*?:(\d{1,10})/\d{1,10}\b")
 FRAME: Final = re.compile(rb"\s*(?P<ip>[0-9a-f]{1,16})(?:\s+(?P<what>\S.*))?$", re.DOTALL)
 BARE_FRAME: Final = re.compile(rb"[0-9a-f]{4,16}(?:\s+\S|$)")
 """How a frame begins behind the event, or on a line whose blanks in front were lost, as in text that was pasted."""
-DATA: Final = re.compile(rb"(?:[0-9a-f]{1,16}\s++){0,3}(?=[0-9a-f]{4,16}\s)")
+DATA: Final = re.compile(rb"(?:[0-9a-f]{1,16}\s++){0,3}(?=[0-9a-f]{4,16}\s+[^\s(])")
 """Addresses and weights of data between the event and a frame (`-F +addr,+weight`)."""
 MEMORY_OPERATION: Final = b"|OP "
 """In what `perf mem` says of an access; its parts are between blanks, as the columns are."""
@@ -107,12 +110,17 @@ def matches(head: bytes | memoryview) -> bool:
 def header_of(line: bytes) -> re.Match[bytes] | None:
     """The columns of a sample's line, None for another line; perf pads what is first on the left."""
     line = line.strip()
-    return HEADER.match(line) or SHORT_HEADER.match(line)
+    return FULL_HEADER.match(line) or HEADER.match(line) or SHORT_HEADER.match(line)
 
 
 def is_unindented(line: bytes) -> bool:
     """Whether a line without blanks in front is a frame: an address, a symbol, and a file in brackets."""
     return BARE_FRAME.match(line) is not None and line.rstrip().endswith(b")") and b" (" in line
+
+
+def is_timed(header: re.Match[bytes] | None) -> bool:
+    """Whether a line has the time of a sample."""
+    return header is not None and header["time"] is not None
 
 
 def one_frame(rest: bytes) -> bytes:
@@ -202,12 +210,12 @@ class Reader:
         if line[:1] == b"\t" and self.header is not None:
             self.frames.append(line)
             return
-        if self.header is not None and is_unindented(line):
+        if self.header is not None and is_unindented(line) and not is_timed(header_of(line)):
             self.frames.append(line)
             return
         if line[:1] in (b" ", b"\t"):
             sample = header_of(line)
-            is_sample = sample is not None and (sample["time"] is not None or line.rstrip().endswith(b":"))
+            is_sample = sample is not None and (is_timed(sample) or line.rstrip().endswith(b":"))
             if FRAME.match(line) and not is_sample:
                 self.frames.append(line)
                 return
