@@ -220,15 +220,16 @@ class Symbolizer(Closeable):
     def _unwind(self, profile: Profile, resolutions: Resolutions) -> Resolutions:
         """Unwind the stacks of a profile, and resolve its mappings again: the callers are evidence for binaries that
         only have the right name. Where one is refused the stacks are unwound without it (R316, evidence of callers)."""
-        from symbolize.unwind import End, MappedCode, unwind
+        from symbolize.unwind import End, ListedCode, MappedCode, unwind
 
         code = self._resolver.unwinding(profile, resolutions)
 
-        def find(mapping: int, is_last: bool) -> MappedCode | End:
+        def find(mapping: int, is_last: bool) -> MappedCode | ListedCode | End:
             found = code.code(mapping, is_last)
             if found is not None:
                 return MappedCode(*found)
-            return End.NO_FILE if code.is_no_file(mapping) else End.NO_BINARY
+            frames = code.frames(mapping)
+            return ListedCode(frames) if frames is not None else End.NO_BINARY
 
         for number in range(1, MAX_UNWINDING + 1):
             unwound, reached, no_evidence = unwind(profile, partial(find, is_last=number == MAX_UNWINDING))

@@ -5,12 +5,13 @@
 A frame description entry (FDE) covers a range of code, and refers to a common information entry (CIE).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import cython
 import numpy as np
 
-from symbolize.core.arrays import Int64, UInt64
+from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.elf.dynamic import file_offset
 from symbolize.elf.image import Buffer, ElfImage
 from symbolize.elf.relocate import section_reader
@@ -291,6 +292,25 @@ def frame_section(image: ElfImage, name: str = ".eh_frame") -> FrameSection | No
     rows = np.flatnonzero((place >= 0) & (begin < code_end[place]))
     rows = rows[np.argsort(begin[rows], kind="stable")]
     return FrameSection(contents, vaddr, is_debug, size, image.big_endian, begin[rows], end[rows], position[rows])
+
+
+class FramesAt(NamedTuple):
+    """The call frame information at some addresses of code that no file has: address `i` is at vaddr `vaddr[i]` of the
+    code that the .eh_frame `sections[section[i]]` describes, its contents and its vaddr. NONE: there is no such code;
+    `undecided`: there was one after another, and nothing says which. `machine` is called as in ELF files."""
+
+    machine: str
+    sections: Sequence[tuple[bytes, int]]
+    section: Int64
+    vaddr: UInt64
+    undecided: Bool
+
+
+def frames_in(contents: Buffer, vaddr: int) -> FrameSection:
+    """The FDEs of an .eh_frame without a file, of a little-endian machine of 64 bits."""
+    begin, end, position = read_frames(contents, vaddr, 8, False)
+    rows = np.argsort(begin, kind="stable")
+    return FrameSection(contents, vaddr, False, 8, False, begin[rows], end[rows], position[rows])
 
 
 def section_of(image: ElfImage, name: str) -> tuple[Buffer, int] | None:

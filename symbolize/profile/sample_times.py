@@ -95,17 +95,23 @@ class Borders(NamedTuple):
     times: UInt64
 
 
+def first_times(profile: "Profile") -> UInt64:
+    """When each sample of a profile was taken, the first time; 0 where that is not known."""
+    found = np.full(len(profile.samples), LARGEST, np.uint64)
+    if profile.sample_times is not None:
+        np.minimum.at(found, profile.sample_times.sample, profile.sample_times.time)
+    found[found == LARGEST] = 0
+    return found
+
+
 def location_times(profile: "Profile") -> UInt64:
     """A time at which each location was on a stack, the first; 0 if that is not known for all samples that have it."""
     samples, times = profile.samples, profile.sample_times
     found = np.zeros(len(profile.locations), np.uint64)
     if times is None or not len(times):
         return found
-    first = np.full(len(samples), LARGEST, np.uint64)
-    np.minimum.at(first, times.sample, times.time)
-    first[first == LARGEST] = 0
     found += np.uint64(LARGEST)
-    np.minimum.at(found, samples.locations, np.repeat(first, np.diff(samples.location_offsets)))
+    np.minimum.at(found, samples.locations, np.repeat(first_times(profile), np.diff(samples.location_offsets)))
     found[found == LARGEST] = 0
     return found
 

@@ -1,12 +1,14 @@
 """The code of mappings, found while stacks are unwound that lead from one to the next."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from symbolize.core.arrays import UInt64
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
+from symbolize.elf.call_frames import FramesAt
 from symbolize.resolve.address_maps import map_addresses_of
 from symbolize.resolve.addresses import MappedAddresses
 from symbolize.resolve.mapping_record import MappingRecord
@@ -23,16 +25,19 @@ class Code(NamedTuple):
 
 
 class CodeResolver:
-    """The code of mappings whose records are given; `resolutions` are known for those with locations."""
+    """The code of mappings whose records are given; `resolutions` are known for those with locations. `frames` finds
+    the call frame information of code that no file has, at addresses and times."""
 
     def __init__(
         self,
         resolve: Callable[[MappingRecord], Resolution],
         records: Sequence[MappingRecord],
         resolutions: Resolutions,
+        frames: Callable[[MappingRecord, UInt64, UInt64], FramesAt | None],
     ) -> None:
         self._resolve = resolve
         self._records = records
+        self._frames = frames
         self._settled: set[int] = set()
         self._known = {row: resolutions.all[row] for row, record in enumerate(records[:-1]) if len(record.rows)}
 
@@ -42,10 +47,13 @@ class CodeResolver:
             self._known[mapping] = self._resolve(self._records[mapping])
         return self._known[mapping]
 
-    def is_no_file(self, mapping: int) -> bool:
-        """Whether a mapping has code that was made at run time, and no binary."""
+    def frames(self, mapping: int) -> Callable[[UInt64, UInt64], FramesAt | None] | None:
+        """What finds the call frame information at addresses and times of a mapping that has code made at run time, and
+        no binary; None if it has none."""
         found = self.resolution(mapping)
-        return found.reason is Reason.NOT_A_FILE or isinstance(found.binary, SymbolListBinary)
+        if found.reason is Reason.NOT_A_FILE or isinstance(found.binary, SymbolListBinary):
+            return partial(self._frames, self._records[mapping])
+        return None
 
     def code(self, mapping: int, is_last: bool) -> Code | None:
         """The code of a mapping; None if its binary was not found, or has no addresses of its own, or is not proven

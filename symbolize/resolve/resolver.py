@@ -145,7 +145,8 @@ class MappingResolver:
 
     def unwinding(self, profile: Profile, resolutions: Resolutions) -> CodeResolver:
         """Finds the code of mappings of a profile that was resolved, while its stacks are unwound."""
-        return CodeResolver(self._resolve, records_of(profile, with_names=False), resolutions)
+        frames = self._providers.frames(profile.sample_times)
+        return CodeResolver(self._resolve, records_of(profile, with_names=False), resolutions, frames)
 
     def forget(self) -> None:
         """Let go of the profile that was resolved last, and of what only it needed."""

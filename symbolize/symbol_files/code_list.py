@@ -17,18 +17,62 @@ MAX_COMPARED = 1 << 24
 """Entries that are looked at for all addresses together."""
 
 
-class Covering(NamedTuple):
-    """The entries at some addresses. Those at address `i` are `entry[offsets[i]:offsets[i + 1]]`, in the order in which
-    they were loaded; `names` are numbers for their names, `answers` for name, file and line together.
+class CodeFrames(NamedTuple):
+    """The call frame information of the entries of a list, for the machine that has the number `machine` in ELF files.
+    Entry `i` has the .eh_frame `sections[section[i]]`, its contents and how far it is behind the begin of the code;
+    NONE: it has none."""
+
+    machine: int
+    sections: Sequence[tuple[bytes, int]]
+    section: Int64
+
+
+@dataclass(frozen=True, eq=False)
+class Covering:
+    """The entries of a list at some addresses. Those at address `i` are `entry[offsets[i]:offsets[i + 1]]`, in the
+    order in which they were loaded.
 
     `totals` is how many there are at each address; of very many none are listed.
     """
 
+    code: "CodeList"
+    addresses: UInt64
     totals: Int64
     offsets: Int64
     entry: Int64
-    names: Int64
-    answers: Int64
+
+    @cached_property
+    def names(self) -> Int64:
+        """Numbers for the names of the entries."""
+        names: dict[bytes, int] = {}
+        number = np.zeros(len(self.code.begin), np.int64)
+        for each in distinct(self.entry).tolist():
+            number[each] = names.setdefault(self.code.name(each), len(names))
+        return number[self.entry]
+
+    @cached_property
+    def answers(self) -> Int64:
+        """Numbers for name, file and line of the entries together."""
+        listing = self.code.listing
+        table = np.zeros((len(self.entry), 3), np.uint64)
+        table[:, 0] = self.names
+        if len(listing.row_start):
+            places = self.code.places(self.entry, self.addresses[self.owner])
+            row = np.searchsorted(listing.row_start, places, side="right") - 1
+            table[:, 1] = np.where(row >= 0, listing.row_file[row], NONE)
+            table[:, 2] = np.where(row >= 0, listing.row_line[row], 0)
+        return np.asarray(number_tuples(*views(table)), np.int64)
+
+    @cached_property
+    def rules(self) -> Int64:
+        """Numbers for the call frame information of the entries, with the place of the address in it."""
+        frames = self.code.frames
+        table = np.zeros((len(self.entry), 2), np.uint64)
+        if frames is not None:
+            section = frames.section[self.entry]
+            table[:, 0] = section
+            table[:, 1] = np.where(section == NONE, 0, self.addresses[self.owner] - self.code.begin[self.entry])
+        return np.asarray(number_tuples(*views(table)), np.int64)
 
     def differing(self, numbers: Int64) -> Bool:
         """At which addresses some of the numbers of their entries differ, or are too many to be known."""
@@ -51,7 +95,8 @@ class CodeList:
     """Code in the order in which it was loaded: entry `i` is at the addresses `[begin[i], end[i])` from `time[i]` on.
 
     `time` is empty if the file has no times; with `has_counter_times` it is a counter of the processor. `listing` has
-    each entry at a place of its own, from `place[i]` on, so that those that had one address are told apart.
+    each entry at a place of its own, from `place[i]` on, so that those that had one address are told apart. `frames` is
+    the call frame information, if the file has any.
     """
 
     begin: UInt64
@@ -60,6 +105,7 @@ class CodeList:
     place: UInt64
     listing: SymbolList
     has_counter_times: bool = False
+    frames: CodeFrames | None = None
 
     @classmethod
     def of_functions(cls, begins: Sequence[int], sizes: Sequence[int], names: list[bytes]) -> "CodeList":
@@ -93,7 +139,7 @@ class CodeList:
         order = np.lexsort((entry, time, which))
         entry, which = entry[order], which[order]
         offsets = offsets_of(np.bincount(which, minlength=len(addresses)))
-        return Covering(count, offsets, entry, *self._numbers(entry, addresses[which]))
+        return Covering(self, addresses, count, offsets, entry)
 
     def places(self, entry: Int64, addresses: UInt64) -> UInt64:
         """The places of addresses in entries that cover them."""
@@ -104,22 +150,6 @@ class CodeList:
         listing = self.listing
         function = int(listing.node_function[entry])
         return listing.function_linkage[function] or listing.function_name[function]
-
-    def _numbers(self, entry: Int64, addresses: UInt64) -> tuple[Int64, Int64]:
-        names: dict[bytes, int] = {}
-        number = np.zeros(len(self.begin), np.int64)
-        for each in distinct(entry).tolist():
-            number[each] = names.setdefault(self.name(each), len(names))
-        listing = self.listing
-        table = np.empty((len(entry), 3), np.uint64)
-        table[:, 0] = number[entry]
-        if len(listing.row_start):
-            row = np.searchsorted(listing.row_start, self.places(entry, addresses), side="right") - 1
-            table[:, 1] = np.where(row >= 0, listing.row_file[row], NONE)
-            table[:, 2] = np.where(row >= 0, listing.row_line[row], 0)
-        else:
-            table[:, 1:] = 0
-        return number[entry], np.asarray(number_tuples(*views(table)), np.int64)
 
     @cached_property
     def _sorted(self) -> tuple[UInt64, UInt64]:

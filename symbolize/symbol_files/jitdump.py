@@ -6,19 +6,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from symbolize.symbol_files.code_list import CodeList, placed
+from symbolize.core.arrays import NONE
+from symbolize.symbol_files.code_list import MAX_SIZE, CodeFrames, CodeList, placed
 from symbolize.symbol_files.symbol_list import SymbolList
 
 MAGIC = 0x4A695444
 HEADER_SIZE, PREFIX_SIZE = 40, 16
 COUNTER_TIMES = 1
 """The flag that times are values of a counter of the processor."""
-LOAD, MOVE, DEBUG_INFO, CLOSE = 0, 1, 2, 3
+LOAD, MOVE, DEBUG_INFO, CLOSE, UNWINDING = 0, 1, 2, 3, 4
 PADDING = 7
 """Bytes by which a debug record may be longer than its entries."""
 SAME_FILE = b"\xff"
 """An escape for the name of the entry before."""
 
+MAX_UNWINDING = 1 << 16
+"""Bytes of the call frame information of one function that are read."""
 ELF_HEADER = 0x40
 """Some runtimes add the size of an ELF header to the addresses of lines, because `perf inject` takes it off."""
 
@@ -31,13 +34,15 @@ Line = tuple[int, int, int]
 
 @dataclass(eq=False)
 class Code:
-    """One function as it was loaded at a time, with the lines of its code."""
+    """One function as it was loaded at a time, with the lines of its code, and the number of its call frame
+    information."""
 
     time: int
     address: int
     size: int
     name: bytes
     lines: list[Line] = field(default_factory=list)
+    section: int = NONE
 
 
 def is_jitdump(head: bytes) -> bool:
@@ -57,7 +62,8 @@ def read_jitdump(data: bytes | memoryview) -> CodeList:
 
     Code that moved is at both addresses. A file that is cut off, as that of a killed process, gives what it has, with a
     sentence in `problems`. A debug record that has addresses outside of its code, or more bytes than its entries need,
-    is damaged, as V8 writes some of them: its lines are left out (R462, damaged debug records).
+    is damaged, as V8 writes some of them: its lines are left out (R462, damaged debug records). Call frame information
+    is that of the code that is loaded next, behind which it has its addresses (R467, call frames of jitdumps).
     """
     problems: list[str] = []
     files: dict[bytes, int] = {}
@@ -70,6 +76,8 @@ def read_jitdump(data: bytes | memoryview) -> CodeList:
         at = len(data)
     by_number: dict[int, Code] = {}
     waiting: dict[int, list[Entry] | None] = {}
+    sections: dict[tuple[bytes, int], int] = {}
+    frames = b""
     damaged = corrupt = 0
     while at < len(data):
         if at + PREFIX_SIZE > len(data):
@@ -91,15 +99,23 @@ def read_jitdump(data: bytes | memoryview) -> CodeList:
                     entries = []
                 lines = [(offset, files.setdefault(file, len(files)), line) for offset, line, file in entries]
                 code = by_number[number] = Code(time, address, length, name, lines)
+                if frames:
+                    code.section = sections.setdefault((frames, min(length, MAX_SIZE) + 7 & -8), len(sections))
+                    frames = b""
                 loaded.append(code)
             elif kind == MOVE:
                 _, _, _, _, address, length, number = struct.unpack_from(order + "IIQQQQQ", record)
                 if (old := by_number.get(number)) is not None:
-                    code = by_number[number] = Code(time, address, length, old.name, old.lines)
+                    code = by_number[number] = Code(time, address, length, old.name, old.lines, old.section)
                     loaded.append(code)
             elif kind == DEBUG_INFO:
                 address, count = struct.unpack_from(order + "QQ", record)
                 waiting[address] = read_lines(record, order, address, count)
+            elif kind == UNWINDING:
+                whole, header, _ = struct.unpack_from(order + "QQQ", record)
+                if not header <= whole <= len(record) - 24:
+                    raise struct.error
+                frames = record[24 : 24 + whole - header] if whole - header <= MAX_UNWINDING else b""
             elif kind == CLOSE:
                 break
         except struct.error:
@@ -108,7 +124,11 @@ def read_jitdump(data: bytes | memoryview) -> CodeList:
         problems.append(f"{damaged} debug records are damaged: the lines of their functions are left out")
     if corrupt:
         problems.append(f"{corrupt} records are corrupt")
-    code_list = lay_out(loaded, len(data), has_counter_times=bool(flags & COUNTER_TIMES))
+    found = None
+    if sections and order == "<":
+        machine = struct.unpack_from(order + "I", data, 12)[0]
+        found = CodeFrames(machine, list(sections), np.array([code.section for code in loaded], np.int64))
+    code_list = lay_out(loaded, len(data), found, has_counter_times=bool(flags & COUNTER_TIMES))
     code_list.listing.files = list(files)
     code_list.listing.problems += problems
     return code_list
@@ -131,7 +151,7 @@ def read_lines(record: bytes, order: str, address: int, count: int) -> list[Entr
     return entries if len(record) - at <= PADDING else None
 
 
-def lay_out(loaded: list[Code], budget: int, *, has_counter_times: bool) -> CodeList:
+def lay_out(loaded: list[Code], budget: int, frames: CodeFrames | None, *, has_counter_times: bool) -> CodeList:
     """The list of functions in order of loading, with `budget` lines at most, which code that moves often repeats."""
     offsets = [offset for code in loaded for offset, _, _ in code.lines]
     bias = ELF_HEADER if offsets and min(offsets) >= ELF_HEADER else 0
@@ -154,4 +174,4 @@ def lay_out(loaded: list[Code], budget: int, *, has_counter_times: bool) -> Code
     listing.row_file = np.array([file for file, _ in rows.values()], np.int32)
     listing.row_line = np.array([line for _, line in rows.values()], np.uint32)
     time = np.array([code.time for code in loaded], np.uint64)
-    return CodeList(begin, end, time, place, listing, has_counter_times)
+    return CodeList(begin, end, time, place, listing, has_counter_times, frames)

@@ -2,6 +2,6 @@
 
 from symbolize.unwind.ends import End
 from symbolize.unwind.stacks import unwind
-from symbolize.unwind.unwinder import CodeFinder, MappedCode
+from symbolize.unwind.unwinder import CodeFinder, ListedCode, MappedCode
 
-__all__ = ["CodeFinder", "End", "MappedCode", "unwind"]
+__all__ = ["CodeFinder", "End", "ListedCode", "MappedCode", "unwind"]

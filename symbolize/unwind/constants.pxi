@@ -112,6 +112,7 @@ cdef enum:
     NO_DUMP = 13
     IS_32BIT = 14
     OTHER_MACHINE = 15
+    BY_TIME = 16
     CALLER = 0
     INTERRUPTED = 1
     BY_POINTER = 2

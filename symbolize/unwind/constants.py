@@ -130,6 +130,9 @@ NO_DUMP = 13
 IS_32BIT = 14
 OTHER_MACHINE = 15
 
+# What is said of a site instead of rules: they depend on the time of the stack.
+BY_TIME = 16
+
 # How a walk came to its last frame: the code was interrupted there, it is a caller by rules, or by a frame pointer.
 CALLER = 0
 INTERRUPTED = 1

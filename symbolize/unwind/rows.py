@@ -20,12 +20,13 @@ NOWHERE = cython.declare(cython.Py_ssize_t, -1)
 
 @cython.cclass
 class RowReader:
-    """Finds the rows of a section for a machine that has so many registers (R308, programs of frames).
+    """Finds the rows of a section for a machine that has so many registers (R308, programs of frames). `budget` is how
+    many instructions it may carry out at once, beside those that each address gives.
 
     Pauses in a program where the next row begins, and goes on from there if an address of the same FDE is asked next.
     """
 
-    def __init__(self, section, registers: cython.Py_ssize_t) -> None:
+    def __init__(self, section, registers: cython.Py_ssize_t, budget: cython.Py_ssize_t = MAX_INSTRUCTIONS) -> None:
         self.frames = FrameReader(
             section.data, section.base, section.address_size, section.big_endian, section.is_debug
         )
@@ -36,7 +37,7 @@ class RowReader:
         self.initial = memoryview(np.zeros(self.width, np.uint64))
         self.states = memoryview(np.zeros((MAX_STATES, self.width), np.uint64))
         self.position = NOWHERE
-        self.budget = MAX_INSTRUCTIONS
+        self.budget = budget
 
     def find(self, position: cython.Py_ssize_t, vaddr: cython.ulonglong) -> cython.bint:
         """Let `row` be the rules at a vaddr that the FDE at `position` covers; whether the program could be read."""

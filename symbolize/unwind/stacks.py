@@ -12,6 +12,7 @@ from symbolize.core.arrays import Bool, Int32, Int64, first_of_runs, marked, off
 from symbolize.core.errors import printable
 from symbolize.core.mapped_names import base_name
 from symbolize.profile import Labels, Locations, Profile, Samples, StackDumps, StackSource, combine
+from symbolize.profile.sample_times import first_times
 from symbolize.unwind.ends import TEXTS, End
 from symbolize.unwind.unwinder import CodeFinder, Unwinder, Unwound, is_sound
 
@@ -35,10 +36,9 @@ class Callers(NamedTuple):
 def unwind(profile: Profile, find: CodeFinder) -> Callers:
     """A profile with the callers that are found in its stack dumps, which it has no more.
 
-    `find` gives the binary of a mapping. Warnings say how many stacks end early, and why; samples whose stacks are cut
-    at the end of the copy have a label (R311, cut stacks). Callers that came along are of whoever found them; else all
-    are own ones. The given profile is not changed. Raises ReadFailure if the
-    file with the stack dumps has changed.
+    `find` gives the code of a mapping. Warnings say how many stacks end early, and why; samples whose stacks are cut at
+    the end of the copy have a label (R311, cut stacks). Callers that came along are of whoever found them; else all are
+    own ones. The given profile is not changed. Raises ReadFailure if the file with the stack dumps has changed.
     """
     dumps = profile.stack_dumps
     if dumps is None:
@@ -50,7 +50,7 @@ def unwind(profile: Profile, find: CodeFinder) -> Callers:
         )
         profile = replace(profile, stack_dumps=None, warnings=[*before, text])
         return Callers(profile, set(), np.zeros(len(profile.locations), np.bool_))
-    unwinder = Unwinder(dumps, profile.mappings, find)
+    unwinder = Unwinder(dumps, first_times(profile)[dumps.sample], profile.mappings, find)
     found = unwinder.run()
     dumps.check()
     profile = replace(profile, strings=profile.strings.copy(), stack_dumps=None)

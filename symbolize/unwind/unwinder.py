@@ -7,19 +7,35 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, first_of_runs, marked, offsets_of, views
+from symbolize.core.arrays import (
+    NONE,
+    Bool,
+    Int32,
+    Int64,
+    UInt8,
+    UInt64,
+    distinct_inverse,
+    first_of_runs,
+    is_among,
+    marked,
+    offsets_of,
+    views,
+)
 from symbolize.core.cursor import Cursor
 from symbolize.core.interning import random_mixer
 from symbolize.elf import ElfImage, inside_calls
+from symbolize.elf.call_frames import FramesAt
 from symbolize.profile import Mappings, StackDumps
 from symbolize.profile.stack_dumps import REGISTERS
-from symbolize.unwind.call_frames import CallFrames, Expressions
-from symbolize.unwind.constants import FIRST_RULE, FLAGS, IS_SIGNAL, MAX_FRAMES
+from symbolize.unwind.call_frames import CallFrames, Expressions, FunctionFrames
+from symbolize.unwind.constants import BY_TIME, FIRST_RULE, FLAGS, IS_SIGNAL, MAX_FRAMES
 from symbolize.unwind.ends import End
 from symbolize.unwind.machine import Machine
 from symbolize.unwind.machines import MACHINES
 from symbolize.unwind.walk import Walker
 
+NO_MACHINE = "EM_NONE"
+"""What CPython calls the machine of its code."""
 BLOCK = 1 << 14
 """Stacks that are unwound side by side."""
 
@@ -32,8 +48,15 @@ class MappedCode(NamedTuple):
     to_vaddrs: Callable[[UInt64], tuple[UInt64, Bool] | None]
 
 
-CodeFinder = Callable[[int], MappedCode | End]
-"""From a row of the mappings to its binary, or why it has none: `NO_BINARY` or `NO_FILE`."""
+class ListedCode(NamedTuple):
+    """Code that no file has: `find` gives its call frame information at addresses and times, 0 where these are not
+    known; None if there is none at all."""
+
+    find: Callable[[UInt64, UInt64], FramesAt | None]
+
+
+CodeFinder = Callable[[int], MappedCode | ListedCode | End]
+"""From a row of the mappings to its code, or why it has none."""
 
 
 @dataclass(eq=False)
@@ -69,6 +92,11 @@ class Rules:
             self.rows.append(row)
         return number
 
+    def add_all(self, rows: UInt64, reasons: UInt8) -> Int32:
+        """The numbers of rows, or minus the reason of those that there are not."""
+        found = zip(rows, reasons.tolist(), strict=True)
+        return np.array([-reason if reason else self.add(row.tobytes()) for row, reason in found], np.int32)
+
     @property
     def is_signal(self) -> Bool:
         """Which sites are where the kernel calls signal handlers from."""
@@ -84,16 +112,18 @@ class Rules:
 
 
 class Unwinder:
-    """Unwinds dumps of a profile with these mappings; `find` is asked for the binary of each mapping that they reach,
-    once."""
+    """Unwinds dumps of a profile with these mappings, copied at `times` (0: unknown); `find` is asked for the binary of
+    each mapping that they reach, once."""
 
-    def __init__(self, dumps: StackDumps, mappings: Mappings, find: CodeFinder) -> None:
+    def __init__(self, dumps: StackDumps, times: UInt64, mappings: Mappings, find: CodeFinder) -> None:
         self._dumps = dumps
+        self._times = times
         self._find = find
         self._machine = MACHINES[dumps.machine]
         self._expressions = Expressions()
         self._rules = Rules(FIRST_RULE + 2 * self._machine.registers)
-        self._codes: dict[int, MappedCode | End] = {}
+        self._codes: dict[int, MappedCode | ListedCode | End] = {}
+        self._functions = FunctionFrames(self._machine, self._expressions)
         self._frames: dict[tuple[int, ...], CallFrames] = {}
         machine = self._machine
         start, limit = views(mappings.start, mappings.limit)
@@ -148,7 +178,7 @@ class Unwinder:
         above[offsets[:-1][np.diff(offsets) > 0]] = False
         at = np.flatnonzero(above)
         rules = self._rules.of_site
-        has_none = (rules == -End.NO_FRAME_INFO) | (rules == -End.NO_FILE)
+        has_none = is_among(rules, np.array([-End.NO_FRAME_INFO, -End.NO_FILE, -BY_TIME], np.int32))
         return marked(frames[at[has_none[frames[at - 1]]]], len(rules))
 
     def _unwind_block(self, block: slice) -> tuple[Int32, Int32, UInt8]:
@@ -157,7 +187,8 @@ class Unwinder:
         registers = dumps.registers[block].astype(np.uint64)
         size = np.where(dumps.is_32bit[block], 0, dumps.size[block]).astype(np.int64)
         is_full = dumps.is_full[block].astype(np.uint8)
-        columns = views(dumps.offset[block].astype(np.int64), size, is_full, dumps.space[block].astype(np.int32))
+        space, times = dumps.space[block].astype(np.int32), self._times[block]
+        columns = views(dumps.offset[block].astype(np.int64), size, is_full, space, times)
         walker.take(registers.data, *columns)
         while walker.run():
             self._fill()
@@ -169,12 +200,13 @@ class Unwinder:
         rules = self._rules
         sites = self._walker.sites.array()
         of_site = np.zeros(len(sites) - len(rules.of_site), np.int32)
-        for mapping, rows, addresses in by_mapping(sites[len(rules.of_site) :]):
-            of_site[rows] = self._rules_in(mapping, addresses)
+        new = sites[len(rules.of_site) :]
+        for mapping, rows, addresses in groups(new):
+            of_site[rows] = self._rules_in(mapping, addresses, new[rows, 2])
         rules.of_site = np.concatenate((rules.of_site, of_site))
         if self._walker.wants_calls:
             is_call = np.zeros(len(sites) - len(rules.is_call), np.uint8)
-            for mapping, rows, addresses in by_mapping(sites[len(rules.is_call) :]):
+            for mapping, rows, addresses in groups(sites[len(rules.is_call) :]):
                 is_call[rows] = self._calls_in(mapping, addresses)
             rules.is_call = np.concatenate((rules.is_call, is_call))
         self._know()
@@ -185,39 +217,52 @@ class Unwinder:
         rows, of_site, is_call = views(rules.table(), rules.of_site, rules.is_call)
         self._walker.know(rows, of_site, is_call, Cursor(bytes(self._expressions.data)))
 
-    def _vaddrs(self, mapping: int, addresses: UInt64) -> tuple[MappedCode, UInt64, Bool] | End:
-        """The binary of a mapping, the vaddrs of addresses in it, and which of them it has; or why there is none."""
+    def _code(self, mapping: int) -> MappedCode | ListedCode | End:
+        """What a mapping has, asked for once."""
         if mapping not in self._codes:
             self._codes[mapping] = self._find(mapping)
-        code = self._codes[mapping]
+        return self._codes[mapping]
+
+    def _rules_in(self, mapping: int, addresses: UInt64, times: UInt64) -> Int32:
+        """The rules at addresses of one mapping, which ascend, at times."""
+        code = self._code(mapping)
+        if isinstance(code, ListedCode):
+            return self._listed_rules(code, addresses, times)
         found = code.to_vaddrs(addresses) if isinstance(code, MappedCode) else None
         if isinstance(code, End) or found is None:
-            return code if isinstance(code, End) else End.NO_BINARY
-        return code, *found
-
-    def _rules_in(self, mapping: int, addresses: UInt64) -> Int32:
-        """The rules at addresses of one mapping, which ascend."""
-        found = self._vaddrs(mapping, addresses)
-        if isinstance(found, End):
-            return np.full(len(addresses), -int(found), np.int32)
-        code, vaddrs, inside = found
+            return np.full(len(addresses), -int(code if isinstance(code, End) else End.NO_BINARY), np.int32)
+        vaddrs, inside = found
         frames = self._frames_of(code)
         if frames is None:
             return np.full(len(addresses), -int(End.OTHER_MACHINE), np.int32)
         rules = np.full(len(addresses), -int(End.NO_FRAME_INFO), np.int32)
-        rows, reasons = frames.rows(vaddrs[inside])
-        rules[inside] = [
-            -reason if reason else self._rules.add(row.tobytes())
-            for row, reason in zip(rows, reasons.tolist(), strict=True)
-        ]
+        rules[inside] = self._rules.add_all(*frames.rows(vaddrs[inside]))
+        return rules
+
+    def _listed_rules(self, code: ListedCode, addresses: UInt64, times: UInt64) -> Int32:
+        """The rules at addresses of code that no file has (R467, call frames of jitdumps)."""
+        rules = np.full(len(addresses), -int(End.NO_FILE), np.int32)
+        found = code.find(addresses, times)
+        if found is None:
+            return rules
+        if found.machine not in (NO_MACHINE, self._machine.elf_name):
+            return np.full(len(addresses), -int(End.OTHER_MACHINE), np.int32)
+        rules[found.undecided & (times == 0)] = -BY_TIME
+        here = np.flatnonzero(found.section != NONE)
+        keys = np.stack((found.section[here].astype(np.uint64), found.vaddr[here]), axis=1)
+        for section, rows, vaddrs in groups(keys):
+            at, which = distinct_inverse(vaddrs)
+            added = self._rules.add_all(*self._functions.rows(found.sections[section], at))
+            rules[here[rows]] = added[which]
         return rules
 
     def _calls_in(self, mapping: int, addresses: UInt64) -> Bool:
         """Which addresses of one mapping are in calls; of code without a file that is not known, and all may be."""
-        found = self._vaddrs(mapping, addresses)
-        if isinstance(found, End):
-            return np.full(len(addresses), found == End.NO_FILE, np.bool_)
-        code, vaddrs, inside = found
+        code = self._code(mapping)
+        found = code.to_vaddrs(addresses) if isinstance(code, MappedCode) else None
+        if not isinstance(code, MappedCode) or found is None:
+            return np.full(len(addresses), isinstance(code, ListedCode), np.bool_)
+        vaddrs, inside = found
         image, shift = next((each for each in code.images if each[0].has_code), code.images[0])
         calls = inside_calls(image, vaddrs + np.uint64(shift))
         return calls & inside if calls is not None else np.zeros(len(addresses), np.bool_)
@@ -232,14 +277,15 @@ class Unwinder:
         return self._frames[key]
 
 
-def by_mapping(sites: UInt64) -> Iterator[tuple[int, Int64, UInt64]]:
-    """The mappings that sites are in, with their rows and addresses, which ascend."""
-    order = np.lexsort((sites[:, 1], sites[:, 0]))
-    mapping = sites[order, 0]
-    edges = [*np.flatnonzero(first_of_runs(mapping)).tolist(), len(order)]
+def groups(keys: UInt64) -> Iterator[tuple[int, Int64, UInt64]]:
+    """The numbers in the first column, as the mappings of sites, each with its rows and the second column of these, as
+    their addresses, which ascends."""
+    order = np.lexsort((keys[:, 1], keys[:, 0]))
+    number = keys[order, 0]
+    edges = [*np.flatnonzero(first_of_runs(number)).tolist(), len(order)]
     for first, behind in pairwise(edges):
         rows = order[first:behind]
-        yield int(mapping[first]), rows, sites[rows, 1]
+        yield int(number[first]), rows, keys[rows, 1]
 
 
 def is_sound(dumps: StackDumps) -> bool:

@@ -24,6 +24,7 @@ cdef class Walker:
     cdef const long long[::1] size
     cdef const unsigned char[::1] is_full
     cdef const int[::1] space
+    cdef const unsigned long long[::1] time
     cdef unsigned char[::1] state
     cdef unsigned char[::1] end
     cdef int[::1] depth
@@ -34,7 +35,7 @@ cdef class Walker:
     cdef int walk(self, Py_ssize_t i) except -1 nogil
     cdef bint is_popped(self, Py_ssize_t i, unsigned long long address) noexcept nogil
     cdef bint is_trampoline(self, int rule) noexcept nogil
-    cdef int push(self, Py_ssize_t i, unsigned long long address) except -1 nogil
+    cdef int push(self, Py_ssize_t i, unsigned long long address, unsigned long long time) except -1 nogil
     cdef Py_ssize_t mapping_of(self, Py_ssize_t i, unsigned long long address) noexcept nogil
     cdef int step(self, Py_ssize_t i, Py_ssize_t row) noexcept nogil
     cdef int step_by_pointer(self, Py_ssize_t i) noexcept nogil

@@ -3,7 +3,8 @@
 # mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
 """Walks up stacks, dump by dump, as far as rows of rules are known.
 
-A site is a mapping with an address in it, inside the call of a caller, each once. A walk that comes to a site whose row
+A site is a mapping with an address in it, inside the call of a caller, each once, and 0, or the time of the stack where
+the rules depend on it. A walk that comes to a site whose row
 is not known yet waits there; the caller finds the rows of all new sites at once, and lets the walks go on.
 """
 
@@ -30,7 +31,7 @@ class Walker:
 
     def __init__(self, machine, mixer, starts, limits, space_offsets, space_mappings, columns, code_mask) -> None:
         self.machine = machine
-        self.sites = Tuples(2, mixer)
+        self.sites = Tuples(3, mixer)
         self.starts = starts
         self.limits = limits
         self.space_offsets = space_offsets
@@ -48,8 +49,8 @@ class Walker:
         self.is_call = is_call
         self.machine.expressions = expressions
 
-    def take(self, values, offset, size, is_full, space) -> None:
-        """Begin with a block of dumps, whose registers are changed."""
+    def take(self, values, offset, size, is_full, space, time) -> None:
+        """Begin with a block of dumps, whose registers are changed; `time` is 0 where it is not known."""
         count: cython.Py_ssize_t = len(offset)
         i: cython.Py_ssize_t
         everything: cython.ulonglong = (ONE << self.machine.count) - 1
@@ -58,6 +59,7 @@ class Walker:
         self.size = size
         self.is_full = is_full
         self.space = space
+        self.time = time
         self.known = memoryview(np.full(count, everything, np.uint64))
         self.base = memoryview(np.zeros(count, np.uint64))
         self.lowest = memoryview(np.zeros(count, np.uint64))
@@ -67,7 +69,7 @@ class Walker:
         self.frames = memoryview(np.zeros((count, MAX_FRAMES), np.int32))
         for i in range(count):
             self.base[i] = self.lowest[i] = self.values[i, self.sp]
-            self.end[i] = NO_DUMP if size[i] <= 0 else self.push(i, self.values[i, self.pc])
+            self.end[i] = NO_DUMP if size[i] <= 0 else self.push(i, self.values[i, self.pc], 0)
 
     def results(self):
         """The frames of each dump as rows of sites (int32[n, MAX_FRAMES]), -1 - row if code above the leaf was
@@ -101,6 +103,10 @@ class Walker:
             if site >= len(self.rules):
                 break
             rule = self.rules[site]
+            if rule == -BY_TIME and self.time[i] != 0:
+                self.depth[i] -= 1
+                reason = self.push(i, self.machine.values[self.pc], self.time[i])
+                continue
             if self.state[i] == BY_POINTER and not self.is_trampoline(rule):
                 if site >= len(self.is_call):
                     self.wants_calls = True
@@ -114,13 +120,14 @@ class Walker:
             self.machine.operations = MAX_OPERATIONS
             if rule >= 0:
                 reason = self.step(i, rule)
-            elif rule == -NO_FRAME_INFO or rule == -NO_FILE:
+            elif rule in (-NO_FRAME_INFO, -NO_FILE, -BY_TIME):
                 reason = self.step_by_pointer(i)
-                reason = -rule if reason != WAITING and reason != COMPLETE else reason
+                if reason not in (WAITING, COMPLETE):
+                    reason = NO_FILE if rule == -BY_TIME else -rule
             else:
                 reason = -rule
             if reason == WAITING:
-                reason = self.push(i, self.machine.values[self.pc])
+                reason = self.push(i, self.machine.values[self.pc], 0)
         for k in range(self.machine.count):
             self.values[i, k] = self.machine.values[k]
         self.known[i] = self.machine.known
@@ -130,8 +137,9 @@ class Walker:
         """Whether signal handlers return to the site that has this rule, which is in no call."""
         return rule >= 0 and self.rows[rule, FLAGS] & IS_SIGNAL != 0
 
-    def push(self, i: cython.Py_ssize_t, address: cython.ulonglong) -> cython.int:
-        """Enter the frame of a pc, whose address is inside the call unless code was interrupted there; why not."""
+    def push(self, i: cython.Py_ssize_t, address: cython.ulonglong, time: cython.ulonglong) -> cython.int:
+        """Enter the frame of a pc, whose address is inside the call unless code was interrupted there; why not. `time`
+        is that of the site."""
         mapping: cython.Py_ssize_t
         site: cython.int
         if self.state[i] != INTERRUPTED:
@@ -143,6 +151,7 @@ class Walker:
             return TOO_DEEP
         self.sites.key[0] = cython.cast(cython.ulonglong, mapping)
         self.sites.key[1] = address
+        self.sites.key[2] = time
         site = cython.cast(cython.int, self.sites.add())
         self.frames[i, self.depth[i]] = -1 - site if self.state[i] == INTERRUPTED and self.depth[i] > 0 else site
         self.depth[i] += 1

@@ -1,19 +1,20 @@
 """Which provider answers for a mapping."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from symbolize.binaries import BinaryIndex, SpecialFiles
 from symbolize.binaries.recorded_names import plain_names
-from symbolize.core.arrays import Int64, offsets_of
+from symbolize.core.arrays import Int64, UInt64, offsets_of
 from symbolize.core.mapped_names import RUN_TIME, base_name, is_no_file, mapped_by
 from symbolize.elf import ElfImage
+from symbolize.elf.call_frames import FramesAt
 from symbolize.profile import NONE, AddressKind, Profile
-from symbolize.profile.sample_times import Borders, take_apart
+from symbolize.profile.sample_times import Borders, SampleTimes, take_apart
 from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, MappingRecord, processes, records_of
 from symbolize.resolve.opened import OpenBinaries
-from symbolize.resolve.providers.jit import CompiledCode
+from symbolize.resolve.providers.jit import CompiledCode, ListedFrames
 from symbolize.resolve.providers.kernel import Kernels, is_guest_kernel, is_kernel, release_in
 from symbolize.resolve.providers.members import Members, is_in_archive
 from symbolize.resolve.providers.modules import Modules, module_name
@@ -86,6 +87,15 @@ class SymbolProviders:
         rows = np.concatenate([each.rows for each in found]) if found else NO_ROWS
         times = np.concatenate([each.times for each in found]) if found else NO_ADDRESSES
         return take_apart(profile, Borders(rows, offsets_of(counts), times))
+
+    def frames(self, clock: SampleTimes | None) -> Callable[[MappingRecord, UInt64, UInt64], FramesAt | None]:
+        """What finds the call frame information at addresses of mappings that have no file, at times of a clock."""
+        listed = ListedFrames(self._compiled, self._processes, clock)
+
+        def find(mapping: MappingRecord, addresses: UInt64, times: UInt64) -> FramesAt | None:
+            return listed.find(mapping, addresses, times) if is_run_time_code(mapping) else None
+
+        return find
 
     def find(self, mapping: MappingRecord) -> Resolution | None:
         """What answers for a mapping that has no file of its own, by its kind or name; None if an ordinary lookup has

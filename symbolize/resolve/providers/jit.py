@@ -9,18 +9,23 @@ from typing import NamedTuple
 import numpy as np
 
 from symbolize.binaries import SpecialFiles
-from symbolize.core.arrays import TOP, Bool, UInt64, distinct_inverse, offsets_of, passed, ranges
+from symbolize.core.arrays import NONE, TOP, Bool, Int64, UInt64, distinct_inverse, offsets_of, passed, ranges
 from symbolize.core.reasons import Reason
+from symbolize.elf.call_frames import FramesAt
+from symbolize.elf.headers import names_of
 from symbolize.profile.sample_times import Borders, SampleTimes
 from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, LocationTimes, MappingRecord
 from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import Resolution, by_symbol_list
 from symbolize.symbol_files import CodeList, process_of, read_jitdump, read_perf_map
+from symbolize.symbol_files.code_list import Covering
 from symbolize.symbol_files.jitdump import HEADER_SIZE, is_jitdump
 from symbolize.symbols import SymbolListBinary
 
 MAX_DUMP, MAX_MAP = 1 << 30, 128 << 20
 """Bytes of the largest jitdump, which has the code as well, and of the largest perf map that are read."""
+MAX_LOOKED_AT = 1 << 27
+"""Entries of lists that are looked at for the call frame information of all stacks together."""
 MAX_NAME = 200
 """Characters of the name of a function in a sentence."""
 
@@ -36,11 +41,12 @@ def process_in(name: str) -> int:
 
 
 class Lookup(NamedTuple):
-    """Where addresses are in a list of code: their places, TOP of those that are in none. `undecided` are those that
-    several functions had, of which nothing says which ran; `early` those that were sampled before the first of several
-    was loaded there."""
+    """Where addresses are in a list of code: their places, TOP of those that are in none, and the entry, NONE likewise.
+    `undecided` are those that several functions had, of which nothing says which ran; `early` those that were sampled
+    before the first of several was loaded there."""
 
     places: UInt64
+    entry: Int64
     undecided: Bool
     early: Bool
 
@@ -55,7 +61,7 @@ class CompiledCode:
     def find(self, mapping: MappingRecord, processes: set[int]) -> Resolution | None:
         """The list for a mapping; None if there is none that covers one of its addresses. `processes` are those of the
         profile."""
-        best = self._lists_of(mapping.filename, mapping.addresses, processes)
+        best = self.lists_of(mapping.filename, mapping.addresses, processes)
         if not best:
             return None
         if len(best) > 1:
@@ -77,7 +83,7 @@ class CompiledCode:
 
     def borders(self, mapping: MappingRecord, processes: set[int], clock: SampleTimes) -> Borders:
         """When the functions at the addresses of a mapping changed, by the times of the samples."""
-        best = self._lists_of(mapping.filename, mapping.addresses, processes)
+        best = self.lists_of(mapping.filename, mapping.addresses, processes)
         if len(best) == 1:
             code, _ = best[0]
             times = clock.on_this_clock(code.time, is_counter=code.has_counter_times)
@@ -106,12 +112,13 @@ class CompiledCode:
             result.setdefault(process_in(file.name), []).append((file.path, read_perf_map, MAX_MAP))
         return result
 
-    def _lists_of(
-        self, filename: str, addresses: UInt64, processes: set[int]
+    def lists_of(
+        self, filename: str, addresses: UInt64, processes: set[int], *, with_frames: bool = False
     ) -> list[tuple[CodeList, SymbolListBinary]]:
         """Of each process that may be meant the list that covers most of the addresses, if one does.
 
-        The process is that of the name, else that of the profile, else there must be lists of one process only.
+        The process is that of the name, else that of the profile, else there must be lists of one process only. Lists
+        `with_frames` have call frame information.
         """
         own = process_in(filename)
         wanted = {own} if own else processes
@@ -128,6 +135,7 @@ class CompiledCode:
                 if (read := self._lists.read(*each)) is not None
                 and (bounds := read[0].bounds)[0] <= highest
                 and lowest < bounds[1]
+                and (read[0].frames is not None or not with_frames)
             ]
             covered = [int((code.count_at(addresses) > 0).sum()) for code, _ in lists]
             if any(covered):
@@ -135,17 +143,52 @@ class CompiledCode:
         return best
 
 
-def look_up(code: CodeList, addresses: UInt64, times: LocationTimes | None) -> Lookup:
+class ListedFrames:
+    """The call frame information that lists of code have, of the processes of a profile, at times of its `clock`."""
+
+    def __init__(self, compiled: CompiledCode, processes: set[int], clock: SampleTimes | None) -> None:
+        self._compiled = compiled
+        self._processes = processes
+        self._clock = clock
+        self._left = MAX_LOOKED_AT
+
+    def find(self, mapping: MappingRecord, addresses: UInt64, times: UInt64) -> FramesAt | None:
+        """The call frame information at addresses and times; None if no list has any, or those of several processes, or
+        if too many entries were looked at before."""
+        best = self._compiled.lists_of(mapping.filename, addresses, self._processes, with_frames=True)
+        code, _ = best[0] if len(best) == 1 else (None, None)
+        if code is None or code.frames is None:
+            return None
+        self._left -= len(code.begin) + int(code.count_at(addresses).sum())
+        if self._left < 0:
+            return None
+        known = LocationTimes(times, self._clock) if self._clock is not None else None
+        found = look_up(code, addresses, known, lambda covering: covering.rules)
+        machine, sections, of_entry = code.frames
+        section, vaddrs = np.full(len(addresses), NONE, np.int64), np.zeros(len(addresses), np.uint64)
+        inside = np.flatnonzero(found.entry != NONE)
+        section[inside] = of_entry[found.entry[inside]]
+        vaddrs[inside] = addresses[inside] - code.begin[found.entry[inside]]
+        return FramesAt(names_of("ENUM_E_MACHINE").get(machine, ""), sections, section, vaddrs, found.undecided)
+
+
+def look_up(
+    code: CodeList,
+    addresses: UInt64,
+    times: LocationTimes | None,
+    numbers: Callable[[Covering], Int64] = lambda covering: covering.names,
+) -> Lookup:
     """Find addresses in a list of code, each at the time when it was sampled, if that is known (R460, code by time).
 
     The last entry that was loaded before counts, before all of them the first. Where the time is not known an address
-    that entries of different names had is undecided, and one that entries of one name had is that of the last.
+    that entries of different names, or other `numbers`, had is undecided, and one that entries of one name had is that
+    of the last.
     """
     known, which = distinct_inverse(addresses)
     covering = code.covering(known)
     listed = np.diff(covering.offsets)
     place = np.maximum(listed - 1, 0)[which]
-    undecided = covering.differing(covering.names)[which]
+    undecided = covering.differing(numbers(covering))[which]
     early = np.zeros(len(which), np.bool_)
     clock = times.clock.on_this_clock(code.time, is_counter=code.has_counter_times) if times is not None else None
     if times is not None and clock is not None and len(clock):
@@ -155,10 +198,11 @@ def look_up(code: CodeList, addresses: UInt64, times: LocationTimes | None) -> L
         early[timed] = (before == 0) & covering.differing(covering.answers)[which[timed]]
         undecided[timed] = False
     inside = (listed[which] > 0) & ~undecided
-    entry = covering.entry[(covering.offsets[:-1][which] + place)[inside]]
+    entry = np.full(len(which), NONE, np.int64)
+    entry[inside] = covering.entry[(covering.offsets[:-1][which] + place)[inside]]
     places = np.full(len(which), TOP, np.uint64)
-    places[inside] = code.places(entry, addresses[inside])
-    return Lookup(places, undecided, early)
+    places[inside] = code.places(entry[inside], addresses[inside])
+    return Lookup(places, entry, undecided, early)
 
 
 def two_functions(code: CodeList, addresses: UInt64) -> str:
