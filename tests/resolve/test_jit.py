@@ -11,6 +11,7 @@ import pytest
 import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.resolve.providers import jit
+from symbolize.symbol_files import code_list
 from tests.support import perf_writer as w
 from tests.support.jitdump_writer import dump, lines, load, move
 from tests.support.messages import profile_pb2
@@ -330,6 +331,15 @@ class TestTimes:
         (row,) = (row for row in report.mappings if row.locations)
         assert any("old and new had the address" in problem for problem in row.problems)
 
+    def test_too_many_entries(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of addresses whose entries are too many to be compared the others are named, and the report says so."""
+        monkeypatch.setattr(code_list, "MAX_COMPARED", 3)
+        (tmp_path / "perf-77.map").write_text(f"{START:x} 8 f\n{START + 0x10:x} 8 g\n" * 2)
+        found, report = named(recording(MONOTONIC, [(1, [START]), (1, [START + 0x10])]), tmp_path)
+        assert found == {("f",): 1, ("?",): 1}
+        (row,) = (row for row in report.mappings if row.locations)
+        assert any("more functions than are compared had the address" in problem for problem in row.problems)
+
     def test_callers_from_copies_of_stacks(self, tmp_path: Path) -> None:
         """The times of samples stay known while their stacks are unwound."""
         event = Event(clock=1, sample_type=w.IP | w.TID | w.TIME | w.USER_REGISTERS | w.USER_STACK, registers=w.X86_64,
@@ -341,7 +351,7 @@ class TestTimes:
             form.mmap2(event, PID, 0x5000_0000, 0x1000, "jit-77.dump"),
         ]
         for time in (100, 150, 250):
-            registers = [START + 4 if bit == 8 else 0x7000 for bit in range(17)]
+            registers = [START + 4 if bit == 8 else 0x7000 for bit in range(20)]
             ip = START + 4
             records.append(form.sample(event, pid=PID, time=time, ip=ip, registers=registers, stack=bytes(64)))
         (tmp_path / "jit-77.dump").write_bytes(self.TWO)

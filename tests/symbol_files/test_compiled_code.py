@@ -136,10 +136,11 @@ class TestJitdump:
     def test_records_that_lie(self) -> None:
         """Absurd counts and sizes cost their own record only."""
         bad = record(2, struct.pack("<QQ", 0x2000, 1 << 60)) + record(0, b"x") + record(99, b"?") + record(1, b"")
+        bad += b"".join(record(4, struct.pack("<QQQ", *sizes)) for sizes in ((1, 0, 1), (0, 1, 0), (1 << 63, 0, 0)))
         listing = read_jitdump(dump(bad, load(0x1000, 0x10, 1, b"f"), load(0x2000, 0x10, 2, b"g"))).listing
         assert listing.function_linkage == [b"f", b"g"]
         assert listing.problems == [
-            "1 debug records are damaged: the lines of their functions are left out", "2 records are corrupt",
+            "1 debug records are damaged: the lines of their functions are left out", "5 records are corrupt",
         ]  # fmt: skip
 
     @pytest.mark.parametrize(

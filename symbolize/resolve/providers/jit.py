@@ -210,8 +210,8 @@ def two_functions(code: CodeList, addresses: UInt64) -> str:
     address = addresses[:1]
     covering = code.covering(address)
     what = "more functions than are compared"
-    if len(covering.entry):
-        first, last = int(covering.entry[0]), int(covering.entry[covering.changes(covering.names)[0]])
+    if len(changes := covering.changes(covering.names)):  # none if only all addresses together have too many entries
+        first, last = int(covering.entry[0]), int(covering.entry[changes[0]])
         what = " and ".join(code.name(each).decode(errors="replace")[:MAX_NAME] for each in (first, last))
     others = f", as others had {len(addresses) - 1} more addresses" if len(addresses) > 1 else ""
     return f"{what} had the address {int(address[0]):#x} one after another{others}; no time says which of them ran"
