@@ -53,7 +53,7 @@ ALLOWED = {
     "elf": set(),
     "evidence": {"elf", "symbols"},
     "enrich": {"names", "profile", "symbols"},
-    "inspection": {"binaries", "dwarf", "elf", "load", "profile", "symbol_files", "symbols"},
+    "inspection": {"analysis", "binaries", "dwarf", "elf", "load", "profile", "symbol_files", "symbols"},
     "load": {"names", "profile", "proto"},
     "names": set(),
     "profile": set(),

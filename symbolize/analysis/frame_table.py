@@ -1,20 +1,19 @@
 """A profile as other libraries take it: a table with a row for each frame of each sample."""
 
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.analysis.frames import Texts, shown_frames
-from symbolize.analysis.label_values import label_texts
+from symbolize.analysis.label_values import MAX_KEYS, label_keys, label_texts
 from symbolize.analysis.stacks import located
 from symbolize.core.arrays import NONE, Bool, Int32, Int64, marked, taken
 from symbolize.core.budget import Budget
 from symbolize.profile import Profile
 
 OWN_COLUMNS: Final = 10
-MAX_LABEL_KEYS: Final = 64
-"""Keys of labels that become columns; a profile has a handful."""
 CELLS: Final = (1 << 24, 128, "would become a table of {spent:,} cells or more, as only a bomb does")
 """The cells of the table, which has the values of a sample for each of its frames."""
 UNKNOWN: Final = -1
@@ -53,7 +52,7 @@ def frame_columns(profile: Profile) -> dict[str, Column]:
     location_offsets, locations = located(profile)
     shown = shown_frames(profile, has_files=False, has_no_stack=len(locations) > len(samples.locations))
     frames_of = np.diff(shown.offsets)
-    keys = label_keys(profile)
+    keys = dict(islice(label_keys(profile).items(), MAX_KEYS))
     width = OWN_COLUMNS + len(profile.sample_types) + len(keys)
     size = len(locations) + len(lines) + samples.values.size
     Budget(profile.source or "profile", size, *CELLS).spend_by_reference(width * frames_of, locations)
@@ -86,16 +85,9 @@ def frame_columns(profile: Profile) -> dict[str, Column]:
     for number, kind in enumerate(profile.sample_types):
         name = f"{profile.strings.text(kind.type)}/{profile.strings.text(kind.unit)}"
         columns[name if name not in columns else f"{name} {number}"] = samples.values[:, number][sample]
-    for key in keys:
-        name = profile.strings.text(key)
+    for name, key in keys.items():
         columns[name if name not in columns else f"label {name}"] = label_column(profile, key).repeated(sample)
     return columns
-
-
-def label_keys(profile: Profile) -> list[int]:
-    """The keys of labels that become columns, as strings of the profile, in the order of their texts."""
-    keys = np.unique(profile.samples.labels.key).tolist()
-    return sorted(keys, key=profile.strings.text)[:MAX_LABEL_KEYS]
 
 
 def label_column(profile: Profile, key: int) -> Categories | Numbers:

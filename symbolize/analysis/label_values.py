@@ -2,56 +2,135 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from symbolize.analysis.frames import NO_STACK
 from symbolize.analysis.units import quantity
-from symbolize.core.arrays import NONE, Bool, Int32, distinct_inverse, offsets_of, pair, ranges, unpair
+from symbolize.core.arrays import (
+    NONE,
+    Bool,
+    Float64,
+    Int32,
+    Int64,
+    distinct,
+    distinct_inverse,
+    offsets_of,
+    pair,
+    ranges,
+    rows_by_number,
+    unpair,
+)
 from symbolize.core.errors import UsageError, first_names
 from symbolize.profile import Functions, Lines, Locations, Profile
 
+MAX_KEYS: Final = 64
+"""Keys of labels that are shown; a profile has a handful."""
+MAX_VALUES: Final = 256
+"""Values of a key of which the sum is shown."""
 MAX_TEXT: Final = 4096
 """Letters of what a sample has for a key: a sample may have very many labels, and a label a very long text."""
 
 
+def label_keys(profile: Profile) -> dict[str, int]:
+    """The keys of labels, in the order of their texts, and the string of the profile that each one is."""
+    return dict(sorted((profile.strings.text(row), row) for row in distinct(profile.samples.labels.key).tolist()))
+
+
 class LabelTexts(NamedTuple):
-    """The text of each sample for a key: `codes` are indices into `texts`, which are distinct, or -1 for none."""
+    """The text of each sample or label for a key: `codes` are indices into `texts`, which are distinct, or -1 for
+    none."""
 
     codes: Int32
     texts: list[str]
 
 
-def label_texts(profile: Profile, key: int) -> LabelTexts:
-    """What each sample has for a key, a string of the profile: numbers with their units, several values with commas
-    between them, as pprof shows them; of long texts the beginning."""
-    samples, labels, strings = profile.samples, profile.samples.labels, profile.strings
+def labels_of(profile: Profile, key: int) -> tuple[Int64, LabelTexts]:
+    """The labels with a key, a string of the profile, and the text of each one: numbers with their units, as pprof
+    shows them; of long texts the beginning."""
+    labels, strings = profile.samples.labels, profile.strings
     rows = np.flatnonzero(labels.key == key)
-    sample = np.repeat(np.arange(len(samples)), np.diff(samples.label_offsets))[rows]
     numbers, number_of = distinct_inverse(labels.number[rows])
     words, word_of = distinct_inverse(pair(labels.text[rows], labels.unit[rows]))
-    values, value_of = distinct_inverse(pair(word_of.astype(np.int32), number_of.astype(np.int32)))
+    values, value_of = distinct_inverse(pair(word_of, number_of))
     word, number = unpair(values)
     text, unit = (column[word].tolist() for column in unpair(words))
+    known: dict[str, int] = {}
     shown = [
-        (strings.text(each) if each else quantity(value, strings.text(of)))[:MAX_TEXT]
+        known.setdefault((strings.text(each) if each else quantity(value, strings.text(of)))[:MAX_TEXT], len(known))
         for each, value, of in zip(text, numbers[number].tolist(), unit, strict=True)
     ]
-    known: dict[str, int] = {}
-    code_of = np.array([known.setdefault(each, len(known)) for each in shown], np.int32)
+    return rows, LabelTexts(np.array(shown, np.int32)[value_of], list(known))
+
+
+def label_texts(profile: Profile, key: int) -> LabelTexts:
+    """What each sample has for a key, a string of the profile, see `labels_of`; several values have commas between
+    them."""
+    samples = profile.samples
+    rows, (code_of, texts) = labels_of(profile, key)
+    sample = np.repeat(np.arange(len(samples)), np.diff(samples.label_offsets))[rows]
     codes = np.full(len(samples), NONE, np.int32)
-    codes[sample] = code_of[value_of]
+    codes[sample] = code_of
     several: dict[int, str] = {}
     again = np.flatnonzero(sample[1:] == sample[:-1]) + 1  # the labels of a sample stand together
     for row in again.tolist():
         owner = int(sample[row])
-        before = several.get(owner) or shown[value_of[row - 1]]
+        before = several.get(owner) or texts[code_of[row - 1]]
         if len(before) < MAX_TEXT:
-            several[owner] = f"{before},{shown[value_of[row]]}"
+            several[owner] = f"{before},{texts[code_of[row]]}"
+    known = {text: code for code, text in enumerate(texts)}
     for owner, joined in several.items():
         codes[owner] = known.setdefault(joined, len(known))
     return LabelTexts(codes, list(known))
+
+
+class LabelValue(NamedTuple):
+    """What labels have, and the sum of the values of their samples."""
+
+    text: str
+    total: int
+
+
+class LabelTotals(NamedTuple):
+    """The labels of a key: how many different ones there are, the sum of the values of their samples, and the
+    heaviest of them, `MAX_VALUES` at most."""
+
+    key: str
+    values: int
+    total: int
+    heaviest: list[LabelValue]
+
+
+def label_totals(profile: Profile) -> list[LabelTotals]:
+    """The labels of each of the first `MAX_KEYS` keys with the values of the default sample type, as `pprof -tags` adds
+    them up: a sample counts for each of its labels."""
+    samples = profile.samples
+    column = samples.values[:, profile.weight_column()] if profile.sample_types else np.zeros(len(samples), np.int64)
+    weights = np.repeat(column.astype(np.float64), np.diff(samples.label_offsets))
+    found = []
+    for name, key in islice(label_keys(profile).items(), MAX_KEYS):
+        rows, (codes, texts) = labels_of(profile, key)
+        sums = np.bincount(codes, weights[rows], len(texts))
+        order = np.argsort(-np.abs(sums), kind="stable")[:MAX_VALUES].tolist()
+        heaviest = [LabelValue(texts[code], round(sums[code])) for code in order]
+        found.append(LabelTotals(name, len(texts), round(sums.sum()), heaviest))
+    return found
+
+
+def samples_by_label(profile: Profile, key: str, weights: Float64, most: int) -> list[tuple[str, Int64]]:
+    """What samples have for a key, the heaviest first, and the rows of these samples; all beyond `most` are one."""
+    codes, texts = label_texts(profile, label_keys(profile).get(key, NONE))
+    names = [f"no {key}", *texts]
+    sums = np.bincount(codes + 1, weights, len(names))
+    order = [row for row in np.argsort(-sums, kind="stable").tolist() if sums[row]]
+    shown = [names[row] for row in order]
+    if len(shown) > most:
+        shown[most - 1 :] = [f"the {len(shown) - most + 1:,} lightest others"]
+    rank = np.full(len(names), len(shown))
+    rank[order] = np.minimum(np.arange(len(order)), most - 1)
+    return list(zip(shown, rows_by_number(rank[codes + 1], len(shown) + 1), strict=False))
 
 
 def with_label_frames(profile: Profile, root: Sequence[str], leaf: Sequence[str]) -> Profile:
@@ -89,7 +168,7 @@ def with_label_frames(profile: Profile, root: Sequence[str], leaf: Sequence[str]
 
 def names_of(profile: Profile, key: str) -> Int32:
     """The string that each sample has for a key, 0 for none; strings are added to the profile."""
-    known = {profile.strings.text(row): row for row in np.unique(profile.samples.labels.key).tolist()}
+    known = label_keys(profile)
     if key not in known:
         there = f"there are {first_names(sorted(known))}" if known else "there are no labels"
         raise UsageError(f"no sample has the label {key!r}; {there}")

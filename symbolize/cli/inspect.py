@@ -23,6 +23,9 @@ TYPES = {
 CODE = {"here": "in the file", "elsewhere": "not in the file, which is a debug file", "none": "none"}
 MAX_ROWS = 32
 """Segments, libraries and attempts that are printed; JSON has all."""
+MAX_VALUES = 8
+MAX_TEXT = 48
+"""Values of a label that are printed, and letters of each."""
 
 
 def run_inspect(arguments: Sequence[str]) -> int:
@@ -173,6 +176,7 @@ def profile_rows(profiles: Sequence[ProfileContent]) -> Iterator[tuple[str, str]
         if profile.seconds:
             yield "lasts", f"{profile.seconds:,.2f} s"
         lines = f", {profile.with_lines:,} with lines" if profile.named_locations else ""
+        yield from label_rows(profile)
         yield "locations", f"{profile.locations:,}, {profile.named_locations:,} with names{lines}"
     for row in all_mapped_files(profiles):
         build_id = f"build id {row.build_id}" if row.build_id else "no build id"
@@ -181,6 +185,22 @@ def profile_rows(profiles: Sequence[ProfileContent]) -> Iterator[tuple[str, str]
     for profile in profiles:
         for warning in profile.warnings:
             yield "warning", f"{profile.title}: {warning}" if profile.title else warning
+
+
+def label_rows(profile: ProfileContent) -> Iterator[tuple[str, str]]:
+    """The rows of the labels of a profile: title and text."""
+    from symbolize.analysis.units import percent, quantity
+    from symbolize.core.terminal import shortened
+
+    for each in profile.labels:
+        kind = profile.sample_types[profile.default_type]
+        values = [
+            f"{percent(total, kind.total)} {shortened(text, MAX_TEXT, MAX_TEXT // 2)} "
+            f"({quantity(total, kind.unit, ' ')})"
+            for text, total in each.heaviest[:MAX_VALUES]
+        ]
+        more = [f"{each.values - MAX_VALUES:,} more"] if each.values > MAX_VALUES else []
+        yield "label", f"{each.key}: {', '.join([*values, *more])}"
 
 
 def elf_rows(elf: Elf) -> Iterator[tuple[str, str]]:

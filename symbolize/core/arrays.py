@@ -100,6 +100,12 @@ def first_of_runs(ordered: NDArray[Any]) -> Bool:
     return new
 
 
+def rows_by_number(numbers: NDArray[Any], count: int) -> list[Int64]:
+    """The rows with each of the numbers from 0 on, fewer than `count`, in ascending order."""
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.searchsorted(numbers[order], np.arange(1, count)))
+
+
 def offsets_of(lengths: NDArray[Any] | Sequence[int]) -> Int64:
     """Where runs of the given lengths begin that lie behind one another, and where the last one ends: int64[n + 1]."""
     offsets: Int64 = np.zeros(len(lengths) + 1, np.int64)

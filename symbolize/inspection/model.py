@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from symbolize.analysis.label_values import LabelTotals
 from symbolize.binaries import Attempt
 from symbolize.elf import Segment
 
@@ -135,7 +136,7 @@ class ProfileContent(NamedTuple):
     """A profile. `name`, `kind`, `detail`, `pid`, `process` and `title` say which one of a trace it is, and are empty
     for other inputs. `default_type` is the row of `sample_types` that is shown first (-1: there are none); `began` is
     the time of the recording (ISO 8601, empty: unknown), `seconds` how long it took (0: unknown). `with_lines` counts
-    the locations with names that have lines too."""
+    the locations with names that have lines too. `labels` have the sums of the type that is shown first."""
 
     name: str
     title: str
@@ -152,6 +153,7 @@ class ProfileContent(NamedTuple):
     named_locations: int
     with_lines: int
     mappings: list[MappedFile]
+    labels: list[LabelTotals]
     warnings: list[str]
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from symbolize.analysis.label_values import label_totals
 from symbolize.core.errors import InputError
 from symbolize.inspection.model import Inspection, MappedFile, ProfileContent, SampleType
 from symbolize.load.compression import decompressed
@@ -60,6 +61,7 @@ def content_of(loaded: LoadedProfile) -> ProfileContent:
         int(named.sum()),
         int((named & with_lines).sum()),
         mapped_files(profile, named),
+        label_totals(profile),
         profile.warnings,
     )
 

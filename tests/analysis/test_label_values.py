@@ -13,32 +13,9 @@ from symbolize.analysis.filters import selected
 from symbolize.analysis.top import function_totals
 from symbolize.core.errors import UsageError
 from symbolize.profile import Profile
+from tests.support.labelled import TEXTS, labelled
 from tests.support.messages import profile_pb2
 from tests.support.pprof_oracle import pprof
-
-TEXTS = b" cpu nanoseconds main leaf comm tid size bytes a b c".split(b" ")
-LABELS = [
-    [("comm", "a", 0, ""), ("tid", "", 7, "")],
-    [("comm", "b", 0, ""), ("tid", "", 8, "")],
-    [("comm", "a", 0, ""), ("comm", "c", 0, "")],
-    [("size", "", 2048, "bytes")],
-    [("comm", "b", 0, "")],
-]
-
-
-def data() -> bytes:
-    """Samples with texts, numbers, two values of a key, without a label, and the last without a stack."""
-    at = [each.decode() for each in TEXTS].index
-    message = profile_pb2.Profile(string_table=TEXTS)
-    message.sample_type.add(type=1, unit=2)
-    for number, name in enumerate(("leaf", "main"), start=1):
-        message.function.add(id=number, name=at(name), system_name=at(name))
-        message.location.add(id=number).line.add(function_id=number)
-    for number, labels in enumerate(LABELS):
-        sample = message.sample.add(location_id=[1, 2] if number < len(LABELS) - 1 else [], value=[10**number])
-        for key, text, value, unit in labels:
-            sample.label.add(key=at(key), str=at(text), num=value, num_unit=at(unit))
-    return message.SerializeToString()
 
 
 def stacks_in(profile: Profile) -> Counter[tuple[str, ...]]:
@@ -51,7 +28,7 @@ def stacks_in(profile: Profile) -> Counter[tuple[str, ...]]:
 
 def test_frames_of_labels() -> None:
     """The first key is outermost, several values of one key are one frame, and what has no label is as it was."""
-    made = symbolize.load(io.BytesIO(data()))
+    made = symbolize.load(io.BytesIO(labelled()))
     shown = selected(made, Filters(tagroot="comm, tid", tagleaf="size,comm"))
     assert stacks_in(shown) == {
         ("a", "7", "main", "leaf", "a"): 1,
@@ -84,7 +61,7 @@ def test_very_many_labels() -> None:
 @pytest.mark.parametrize(("root", "leaf"), [("comm", ""), ("", "tid"), ("comm,tid", ""), ("tid", "comm")])
 def test_as_pprof(root: str, leaf: str, tmp_path: Path) -> None:
     """Where samples have a stack and each key once at most, the stacks are those of pprof."""
-    message = profile_pb2.Profile.FromString(data())
+    message = profile_pb2.Profile.FromString(labelled())
     del message.sample[2:]
     made = symbolize.load(io.BytesIO(message.SerializeToString()))
     options = [*([f"-tagroot={root}"] if root else []), *([f"-tagleaf={leaf}"] if leaf else [])]

@@ -1,8 +1,10 @@
 """`symbolize inspect`."""
 
+import gzip
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +23,8 @@ from tests.support.dwarf_writer import Unit, die, dwarf_sections, function
 from tests.support.elf_writer import NOTE as SHT_NOTE
 from tests.support.elf_writer import Section, Symbol, build_id_note, elf_file, text
 from tests.support.fixture_files import BINARIES, PARTS
+from tests.support.labelled import labelled
+from tests.support.messages import profile_pb2
 from tests.support.split_writer import package_file, split_unit
 
 KALLSYMS = b"""ffffffff81000000 T _text
@@ -310,6 +314,54 @@ def test_lists_of_symbols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     hidden = b"".join(b"0" * 16 + line[16:] for line in KALLSYMS.splitlines(keepends=True))
     (tmp_path / "kallsyms").write_bytes(hidden)
     assert "as root" in printed(tmp_path / "kallsyms", capsys=capsys)[-1]
+
+
+def test_labels_of_a_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each label has the values of its samples, the heaviest first; a sample counts for each value that it has."""
+    path = tmp_path / "x.pb"
+    path.write_bytes(labelled())
+    found = inspected(path, capsys=capsys)["profiles"][0]["labels"]
+    sums = {each["key"]: [(value["text"], value["total"]) for value in each["heaviest"]] for each in found}
+    assert sums == {
+        "comm": [("b", 10010), ("a", 101), ("c", 100)],
+        "size": [("2.00kB", 1000)],
+        "tid": [("8", 10), ("7", 1)],
+    }
+    assert [(each["values"], each["total"]) for each in found] == [(3, 10211), (1, 1000), (2, 11)]
+    lines = printed(path, capsys=capsys)
+    assert "label comm: 90.09% b (10.01 us), 0.91% a (101 ns), 0.90% c (100 ns)" in lines
+    message = profile_pb2.Profile(string_table=[b"", b"n", b"count", b"key"])
+    message.sample_type.add(type=1, unit=2)
+    for number in range(300):
+        message.sample.add(value=[number]).label.add(key=3, num=number, num_unit=3)
+    path.write_bytes(message.SerializeToString())
+    (label,) = inspected(path, capsys=capsys)["profiles"][0]["labels"]
+    assert (label["values"], len(label["heaviest"])) == (300, 256)
+    (line,) = (line for line in printed(path, capsys=capsys) if line.startswith("label"))
+    assert line.startswith("label key: 0.67% 299key (299), ")
+    assert line.endswith(", 292 more")
+
+
+@pytest.mark.needs("go")
+def test_labels_are_those_of_pprof(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts and sums of labels are those of `pprof -tags`."""
+    message = profile_pb2.Profile.FromString(labelled())
+    del message.sample[-1]  # it has no stack, and pprof leaves it out
+    message.sample_type[0].unit = message.sample_type[0].type  # a unit that pprof does not scale
+    path = tmp_path / "x.pb.gz"
+    path.write_bytes(gzip.compress(message.SerializeToString()))
+    command = ["go", "tool", "pprof", "-tags", str(path)]
+    theirs: dict[str, dict[str, float]] = {}
+    for line in subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines():
+        if head := re.fullmatch(r" (.*): Total .*", line):
+            theirs[head[1]] = values = {}
+        elif row := re.fullmatch(r" +([\d.]+)\D*\(.*%\): (.*)", line):
+            values[row[2]] = float(row[1])
+    found = inspected(path, capsys=capsys)["profiles"][0]["labels"]
+    ours = {each["key"]: {value["text"]: value["total"] for value in each["heaviest"]} for each in found}
+    assert ours.pop("size") == {"2.00kB": 1000}
+    assert theirs.pop("size") == {"2kB": 1000}
+    assert ours == theirs
 
 
 def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
