@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import Final, Self, overload
+from typing import Any, Final, Self, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt8, distinct_inverse, offsets_of, pair, unpair
 from symbolize.core.mapped_names import base_name
@@ -70,6 +71,10 @@ class Texts(Sequence[str]):
                 known[number] = self._read(number)
             yield known[number]
 
+    def taken(self, rows: NDArray[Any]) -> "Texts":
+        """The texts at `rows`."""
+        return Texts(self._read, self.numbers[rows])
+
     def lengths(self) -> Int64:
         """How many letters each text has."""
         numbers, rows = distinct_inverse(self.numbers)
@@ -96,6 +101,10 @@ class FrameNames:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def taken(self, rows: NDArray[Any]) -> "FrameNames":
+        """The frames at `rows`."""
+        return FrameNames(self.names.taken(rows), self.files.taken(rows), self.modules.taken(rows))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,18 @@ import numpy as np
 from symbolize.analysis.filters import Filters, selected
 from symbolize.analysis.frames import MAX_PATH, FrameNames, shown_frames
 from symbolize.analysis.units import quantity
-from symbolize.core.arrays import AT_ONCE, Float64, Int32, Int64, UInt8, offsets_of
+from symbolize.core.arrays import (
+    AT_ONCE,
+    Float64,
+    Int32,
+    Int64,
+    UInt8,
+    gather_lists,
+    marked,
+    offsets_of,
+    ranges,
+    taken,
+)
 from symbolize.core.budget import Budget, Limit
 from symbolize.profile import NONE, Profile
 
@@ -41,7 +52,7 @@ class Stacks:
     unknown. `values` is float64[n, k], exact to 2^53, with a column for each sample type (`types`: name and unit);
     `default` is the column that a viewer shows first. There is at least one. `totals` has the sum of each column over
     all samples of the profile, without their signs: percentages are of that, also where filters leave less, as pprof
-    has it. `source` is what messages call the profile.
+    has it. `profile` has their samples and locations, in the same order: what filters leave of one.
     """
 
     names: FrameNames
@@ -57,7 +68,7 @@ class Stacks:
     types: list[tuple[str, str]]
     default: int
     totals: Float64
-    source: str = ""
+    profile: Profile
 
     def __len__(self) -> int:
         return len(self.location_offsets) - 1
@@ -72,6 +83,29 @@ class Stacks:
         types = [self.types[self.default]]
         return replace(self, values=self.values[:, columns], totals=self.totals[columns], types=types, default=0)
 
+    def taken(self, rows: Int64) -> tuple["Stacks", Int64]:
+        """The stacks at `rows` with the locations that they have, and which locations these are."""
+        sizes = np.diff(self.location_offsets)[rows]
+        offsets = offsets_of(sizes)
+        locations = gather_lists(self.locations, self.location_offsets[rows], offsets)
+        used = np.flatnonzero(marked(locations, len(self.frame_offsets) - 1))
+        number = np.zeros(len(self.frame_offsets) - 1, np.int32)
+        number[used] = np.arange(len(used))
+        counts = np.diff(self.frame_offsets)[used]
+        frames = ranges(self.frame_offsets[used], counts)
+        stacks = replace(
+            self,
+            frame_offsets=offsets_of(counts),
+            frames=self.frames[frames],
+            flags=self.flags[frames],
+            sources=self.sources[frames],
+            lines=self.lines[frames],
+            location_offsets=offsets,
+            locations=taken(number, locations),
+            values=self.values[rows],
+        )
+        return stacks, used
+
     def has_negative(self) -> bool:
         """Whether values are below 0, as in differences of heap profiles."""
         return bool((self.values < 0).any())
@@ -84,7 +118,9 @@ class Stacks:
 
     def budget(self, limit: Limit) -> Budget:
         """How much may be made of the stacks, by their places, frames and values (R276, size of tables)."""
-        return Budget(self.source, len(self.locations) + len(self.frames) + self.values.size, *limit)
+        return Budget(
+            self.profile.source or "profile", len(self.locations) + len(self.frames) + self.values.size, *limit
+        )
 
     def most_rows(self) -> int:
         """As many rows as a table with the values of all sample types may have, and one more."""
@@ -143,7 +179,7 @@ def stacks_of(profile: Profile, filters: Filters | None = None, *, has_lines: bo
         types,
         column,
         totals,
-        profile.source or "profile",
+        profile,
     )
     stacks.check_steps(1)
     return stacks

@@ -17,6 +17,7 @@ class CallTree:
 
     By node: `parent` and `frame`, a row of `frames` (NONE for the root); `flags`, the `FrameFlag`s that its calls have
     together; `values`, those of the stacks that end there, and `sizes`, the same without their signs: float64[n, k].
+    `ends` is the node at which each stack ends.
     """
 
     frames: FrameNames
@@ -25,6 +26,7 @@ class CallTree:
     flags: UInt8
     values: Float64
     sizes: Float64
+    ends: Int64
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -72,7 +74,7 @@ def call_tree(stacks: Stacks, keys: Int32 | None = None, inverted: bool = False)
     parent[0] = frame[0] = NONE
     values = by_node(leaves, stacks.values, len(nodes))
     sizes = by_node(leaves, np.abs(stacks.values), len(nodes)) if stacks.has_negative() else values
-    return CallTree(stacks.names, parent, frame, nodes[:, 2].astype(np.uint8), values, sizes)
+    return CallTree(stacks.names, parent, frame, nodes[:, 2].astype(np.uint8), values, sizes, leaves)
 
 
 def by_node(leaves: Int64, values: Float64, count: int) -> Float64:

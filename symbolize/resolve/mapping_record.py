@@ -12,11 +12,10 @@ from symbolize.binaries import plain_build_id
 from symbolize.core.arrays import Bool, Int64, UInt64, distinct, is_among, marked, pair, unpair
 from symbolize.core.mapped_names import plain_spelling
 from symbolize.profile import NONE, AddressKind, IdOrigin, LeafKind, Profile, Samples, StackSource
+from symbolize.profile.sample_labels import PROCESS_IDS
 from symbolize.profile.sample_times import SampleTimes, location_times
 from symbolize.resolve.name_agreement import ExistingNames, existing_names
 
-PROCESS_LABELS = (b"pid", b"process_id", b"process.pid", b"tgid")
-"""Labels of samples that name the process."""
 MAX_PROCESS_DIGITS = 19
 KERNEL_HALF = 1 << 63
 """Addresses from here on are those of the kernel."""
@@ -248,7 +247,7 @@ def processes(profile: Profile) -> set[int]:
     """The processes that the labels of the samples name."""
     labels = profile.samples.labels
     used = np.flatnonzero(marked(labels.key, len(profile.strings)))
-    keys = [key for key in used.tolist() if profile.strings[key].lower() in PROCESS_LABELS]
+    keys = [key for key in used.tolist() if profile.strings[key].lower() in PROCESS_IDS]
     here = is_among(labels.key, np.array(keys, labels.key.dtype))
     found = set(distinct(labels.number[here & (labels.text == 0)]).tolist())
     texts = map(profile.strings.text, distinct(labels.text[here]).tolist())

@@ -4,15 +4,20 @@ The tables are those of version 48, which later versions of the viewer convert.
 """
 
 import json
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 
-from symbolize.analysis import FrameFlag, Stacks, call_tree
-from symbolize.core.arrays import Float64, Int64, distinct_inverse, pair, unpair
+from symbolize.analysis import CallTree, FrameFlag, FrameNames, Stacks, call_tree
+from symbolize.analysis.stacks import CELLS, LETTERS
+from symbolize.core.arrays import Int32, Int64, UInt64, distinct_inverse, pair, rows_by_number, unpair
 from symbolize.core.mapped_names import base_name
 from symbolize.profile import NONE, AddressKind, Profile
+from symbolize.profile.sample_labels import SampledThread, sample_time, sampled_threads
 from symbolize.profile.units import unit_of
 from symbolize.symbol_files.breakpad import debug_id
 
@@ -23,27 +28,47 @@ LIBRARY: Final = 1
 CATEGORIES: Final = (("Named", "blue"), ("Inlined", "lightblue"), ("Folded", "orange"), ("Unsymbolized", "grey"))
 NANOSECONDS: Final = 1e6
 """Of a millisecond."""
+MAX_THREADS: Final = 1000
+"""Threads that are shown apart: the viewer makes a track of each."""
+UNKNOWN: Final = "unknown"
+PLAIN: Final = re.compile("0|[1-9][0-9]{0,14}")
+"""Ids that are numbers in JavaScript too."""
 
 Table = dict[str, Any]
 """Columns by name, and their `length`."""
 
 
-def pieces(stacks: Stacks, profile: Profile, title: str, caveats: Sequence[str] = ()) -> Iterator[bytes]:
-    """The file, with one thread, which has the default sample type. `stacks` are those of `profile`."""
-    head = {"meta": meta(profile, title) | extra(caveats), "libs": libraries(profile), "pages": []}
-    yield (json.dumps(head).removesuffix("}") + ', "threads": [{').encode()
-    separator = ""
-    for name, value in thread(stacks, profile, title):  # one table at a time: their texts are large
-        yield f"{separator}{json.dumps(name)}: {json.dumps(value)}".encode()
-        separator = ", "
-    yield b"}]}\n"
+def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[bytes]:
+    """The file, which has the default sample type: a thread for each one that labels of samples tell apart, the
+    heaviest first, or one for all (R475, threads of samples). Raises InputError for what is too large."""
+    threads, thread_of = sampled_threads(stacks.profile, np.abs(stacks.values[:, stacks.default]))
+    notes = [("Binaries", each) for each in caveats]
+    lightest = len(threads) - MAX_THREADS + 1
+    if lightest > 1:
+        pool = f"the {lightest:,} lightest threads"
+        threads[-lightest:] = [SampledThread("others", "others", "others", pool)]
+        thread_of = np.minimum(thread_of, MAX_THREADS - 1)
+        notes.append(("Threads", f"{pool} are shown as one"))
+    times = sample_time(stacks.profile)
+    began = times.min() if times is not None else np.uint64(max(stacks.profile.time_nanos, 0))
+    head = {"meta": meta(stacks.profile, title, int(began)) | extra(notes), "libs": libraries(stacks.profile)}
+    yield (json.dumps(head | {"pages": []}).removesuffix("}") + ', "threads": [').encode()
+    writer = ThreadWriter(stacks, times - began if times is not None else None)
+    for number, (thread, rows) in enumerate(zip(threads, rows_by_number(thread_of, len(threads)), strict=True)):
+        separator = ", {" if number else "{"
+        fields = chain(about(thread, stacks.types[stacks.default][0], title), writer.tables(rows))
+        for name, value in fields:  # one table at a time: their texts are large
+            yield f"{separator}{json.dumps(name)}: {json.dumps(value)}".encode()
+            separator = ", "
+        yield b"}"
+    yield b"]}\n"
 
 
-def meta(profile: Profile, title: str) -> Table:
-    """What the viewer has to know of the recording."""
+def meta(profile: Profile, title: str, began: int) -> Table:
+    """What the viewer has to know of the recording, which `began` so many nanoseconds after 1970 (0: unknown)."""
     return {
         "interval": profile.period / NANOSECONDS if profile.period > 0 else 1,
-        "startTime": max(profile.time_nanos, 0) / NANOSECONDS,
+        "startTime": began / NANOSECONDS,
         "processType": 0,
         "product": title,
         "importedFrom": "symbolize",
@@ -57,9 +82,9 @@ def meta(profile: Profile, title: str) -> Table:
     }
 
 
-def extra(caveats: Sequence[str]) -> Table:
-    """What the viewer lists among the facts of the recording."""
-    entries = [{"label": "Binaries", "format": "string", "value": each} for each in caveats]
+def extra(notes: Sequence[tuple[str, str]]) -> Table:
+    """What the viewer lists among the facts of the recording: titles and texts."""
+    entries = [{"label": label, "format": "string", "value": text} for label, text in notes]
     return {"extra": [{"label": "Symbols", "entries": entries}]} if entries else {}
 
 
@@ -87,14 +112,13 @@ def libraries(profile: Profile) -> list[Table]:
     return found
 
 
-def thread(stacks: Stacks, profile: Profile, title: str) -> Iterator[tuple[str, Any]]:
-    """The thread that has all samples, field by field. Frames are those of the locations, so that each keeps its
-    address."""
-    kind, unit = stacks.types[stacks.default]
-    tree = call_tree(stacks, np.arange(len(stacks.frames), dtype=np.int32))
-    parents, frames, leaves = tree.parent[1:], tree.frame[1:], tree.leaves()
-    category = categories(stacks)
-    symbols, symbol_of = native_symbols(stacks, profile)
+def about(thread: SampledThread, kind: str, title: str) -> Iterator[tuple[str, Any]]:
+    """What a thread is, field by field. One whose labels say nothing is called after its values, and its process after
+    the profile."""
+    process = thread.process_name or (f"process {thread.process}" if thread.process else title)
+    own = process if thread.process else kind
+    if thread.name or (thread.thread and not thread.is_main):
+        own = thread.name or f"thread {thread.thread}"
     yield from {
         "processType": "default",
         "processStartupTime": 0,
@@ -102,21 +126,53 @@ def thread(stacks: Stacks, profile: Profile, title: str) -> Iterator[tuple[str, 
         "registerTime": 0,
         "unregisterTime": None,
         "pausedRanges": [],
-        "name": kind,
-        "processName": title,
-        "isMainThread": True,
-        "pid": "0",
-        "tid": 0,
+        "name": own,
+        "processName": process,
+        "isMainThread": thread.is_main,
+        "pid": thread.process or UNKNOWN,
+        "tid": int(thread.thread) if PLAIN.fullmatch(thread.thread) else thread.thread or UNKNOWN,
     }.items()
-    yield "samples", samples(leaves - 1, tree.values[leaves, stacks.default], unit)
-    yield "markers", table(data=[], name=[], startTime=[], endTime=[], phase=[], category=[])
-    columns = {"frame": frames.tolist(), "prefix": optional(parents - 1), "category": category[frames].tolist()}
-    yield "stackTable", table(**columns, subcategory=[0] * len(frames))
-    yield "frameTable", frame_table(stacks, profile, category, symbol_of)
-    yield "funcTable", function_table(stacks, profile)
-    yield "resourceTable", resource_table(2 * len(stacks.names), len(profile.mappings.start))
-    yield "nativeSymbols", symbols
-    yield "stringArray", string_array(stacks, profile)
+
+
+class ThreadWriter:
+    """The tables of threads, each of which has the frames, functions and texts of its own samples. `times` are those of
+    the samples, in nanoseconds from the beginning, if they are known."""
+
+    def __init__(self, stacks: Stacks, times: UInt64 | None) -> None:
+        profile = stacks.profile
+        self._stacks, self._times = stacks, times
+        self._addresses = library_addresses(profile)
+        self._mappings = np.append(profile.locations.mapping, np.int32(NONE))
+        self._library_of: dict[str, int] = {}
+        for row, filename in enumerate(profile.mappings.filename.tolist()):
+            self._library_of.setdefault(base_name(profile.strings.text(filename)), row)
+        self._lengths = stacks.names.names.lengths() + stacks.names.files.lengths()
+        self._cells, self._letters = stacks.budget(CELLS), stacks.budget(LETTERS)
+
+    def tables(self, rows: Int64) -> Iterator[tuple[str, Table | list[str]]]:
+        """The tables of a thread with the samples at `rows`, by name. Frames are those of the locations, so that each
+        keeps its address."""
+        stacks, used = self._stacks.taken(rows)
+        functions, function_of = distinct_inverse(stacks.frames)
+        names = stacks.names.taken(functions)
+        stacks = replace(stacks, names=names, frames=function_of.astype(np.int32))
+        tree = call_tree(stacks, np.arange(len(stacks.frames), dtype=np.int32))
+        self._cells.spend(len(tree))
+        self._letters.spend(int(self._lengths[functions].sum()))
+        parents, frames = tree.parent[1:], tree.frame[1:]
+        category = categories(stacks)
+        addresses = self._addresses[used]
+        symbols, symbol_of = native_symbols(stacks, self._mappings[used], addresses)
+        modules = [module for module in dict.fromkeys(names.modules) if module in self._library_of]
+        yield "samples", samples(stacks, tree, self._times[rows] if self._times is not None else None)
+        yield "markers", table(data=[], name=[], startTime=[], endTime=[], phase=[], category=[])
+        columns = {"frame": frames.tolist(), "prefix": optional(parents - 1), "category": category[frames].tolist()}
+        yield "stackTable", table(**columns, subcategory=[0] * len(frames))
+        yield "frameTable", frame_table(stacks, addresses, category, symbol_of)
+        yield "funcTable", function_table(names, modules)
+        yield "resourceTable", resource_table(2 * len(names), [self._library_of[module] for module in modules])
+        yield "nativeSymbols", symbols
+        yield "stringArray", [*names.names, *names.files, *modules]
 
 
 def table(**columns: list[Any]) -> Table:
@@ -129,17 +185,27 @@ def optional(rows: Any) -> list[int | None]:
     return [row if row >= 0 else None for row in rows.tolist()]
 
 
-def samples(stacks: Int64, values: Float64, unit: str) -> Table:
-    """One sample for each distinct stack. Its time is the sum of all before it, or its number."""
-    known = unit_of(unit)
+def samples(stacks: Stacks, tree: CallTree, times: UInt64 | None) -> Table:
+    """The samples by their `times`, or one sample for each distinct stack: its time is the sum of all before it, or its
+    number."""
+    column = stacks.default
+    if times is not None:
+        order = np.argsort(times, kind="stable")
+        order = order[stacks.values[order, column] != 0]
+        nodes, values = tree.ends[order], stacks.values[order, column]
+    else:
+        nodes = tree.leaves()
+        values = tree.values[nodes, column]
+    known = unit_of(stacks.types[column][1])
     if known is not None and known.kind == "time":
         kind, weights = "tracing-ms", values * (known.factor / NANOSECONDS)
-        times = np.cumsum(np.abs(weights)) - np.abs(weights)
+        at = np.cumsum(np.abs(weights)) - np.abs(weights)
     else:
         size = known.factor if known is not None and known.kind == "size" else None
         kind, weights = ("samples", values) if size is None else ("bytes", values * size)
-        times = np.arange(len(values))
-    return table(stack=stacks.tolist(), time=times.tolist(), weight=weights.tolist()) | {"weightType": kind}
+        at = np.arange(len(values))
+    at = times[order] / NANOSECONDS if times is not None else at
+    return table(stack=(nodes - 1).tolist(), time=at.tolist(), weight=weights.tolist()) | {"weightType": kind}
 
 
 def categories(stacks: Stacks) -> Int64:
@@ -150,13 +216,13 @@ def categories(stacks: Stacks) -> Int64:
     return found
 
 
-def frame_table(stacks: Stacks, profile: Profile, category: Int64, symbol: Int64) -> Table:
+def frame_table(stacks: Stacks, addresses: Int64, category: Int64, symbol: Int64) -> Table:
     """A row for each frame of each location. Addresses are those in the mapped file, inside the call (R131, one
     adjustment), and the same for all frames of a location."""
     count = len(stacks.frames)
     location = stacks.location_of_frames()
     return table(
-        address=library_addresses(profile)[location].tolist(),
+        address=addresses[location].tolist(),
         inlineDepth=(stacks.frame_offsets[location + 1] - 1 - np.arange(count)).tolist(),
         category=category.tolist(),
         subcategory=[0] * count,
@@ -181,17 +247,14 @@ def library_addresses(profile: Profile) -> Int64:
     return np.maximum(found, NONE)
 
 
-def native_symbols(stacks: Stacks, profile: Profile) -> tuple[Table, Int64]:
+def native_symbols(stacks: Stacks, mappings: Int32, addresses: Int64) -> tuple[Table, Int64]:
     """The outermost functions by mapping, each with the first address that was seen of it, and the one of each frame.
 
     Frames that are inlined into a function have its symbol; unnamed code has none.
     """
     location = stacks.location_of_frames()
     outermost = stacks.frame_offsets[location + 1] - 1
-    mapping, address = (
-        np.append(profile.locations.mapping, np.int32(NONE))[location],
-        library_addresses(profile)[location],
-    )
+    mapping, address = mappings[location], addresses[location]
     is_known = (mapping != NONE) & ((stacks.flags[outermost] & np.uint8(FrameFlag.UNSYMBOLIZED)) == 0)
     rows = np.flatnonzero(is_known)
     keys, number = distinct_inverse(pair(mapping[rows], stacks.frames[outermost[rows]]))
@@ -205,32 +268,24 @@ def native_symbols(stacks: Stacks, profile: Profile) -> tuple[Table, Int64]:
     return symbols, symbol_of
 
 
-def string_array(stacks: Stacks, profile: Profile) -> list[str]:
-    """The texts of a thread: names of functions, their files, and names of mapped files, each table in its order."""
-    libraries = (base_name(profile.strings.text(row)) for row in profile.mappings.filename.tolist())
-    return [*stacks.names.names, *stacks.names.files, *libraries]
-
-
-def function_table(stacks: Stacks, profile: Profile) -> Table:
-    """A row for each of the names of `stacks`."""
-    names, strings = stacks.names, profile.strings
+def function_table(names: FrameNames, modules: Sequence[str]) -> Table:
+    """A row for each of the names; resources are those of `modules`, in their order."""
     count = len(names)
-    mapping_of: dict[str, int] = {}
-    for row, filename in enumerate(profile.mappings.filename.tolist()):
-        mapping_of.setdefault(base_name(strings.text(filename)), row)
+    resource_of = {module: row for row, module in enumerate(modules)}
     no, nothing = [False] * count, [None] * count
     return table(
         name=list(range(count)),
         isJS=no,
         relevantForJS=no,
-        resource=[mapping_of.get(module, NONE) if module else NONE for module in names.modules],
+        resource=[resource_of.get(module, NONE) for module in names.modules],
         fileName=[count + row if file else None for row, file in enumerate(names.files)],
         lineNumber=nothing,
         columnNumber=nothing,
     )
 
 
-def resource_table(first_name: int, count: int) -> Table:
-    """A row for each of `count` mapped files, whose names begin at `first_name` in the texts."""
+def resource_table(first_name: int, rows: list[int]) -> Table:
+    """A row for each of the mapped files at `rows`, whose names begin at `first_name` in the texts."""
+    count = len(rows)
     names = [first_name + row for row in range(count)]
-    return table(lib=list(range(count)), name=names, host=[None] * count, type=[LIBRARY] * count)
+    return table(lib=rows, name=names, host=[None] * count, type=[LIBRARY] * count)

@@ -161,13 +161,15 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
 
         return folded.pieces(stacks)
     if output.name == "speedscope":
+        from symbolize.analysis.filters import keys_in
         from symbolize.write import speedscope
 
-        return speedscope.pieces(stacks, view.title, view.caveats)
+        keys = keys_in(view.filters.tagroot) if view.filters is not None else []
+        return speedscope.pieces(stacks, view.title, view.caveats, *keys[:1])
     if output.name == "firefox":
         from symbolize.write import firefox
 
-        return firefox.pieces(stacks, profile, view.title, view.caveats)
+        return firefox.pieces(stacks, view.title, view.caveats)
     if output.name == "text":
         from symbolize.analysis.text import difference_lines, top_lines
 

@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from symbolize.analysis import Stacks, call_tree
+from symbolize.analysis import CallTree, Stacks, call_tree
+from symbolize.analysis.label_values import samples_by_label
 from symbolize.profile.units import unit_of
 from symbolize.write.folded import leaf_paths
 
@@ -20,49 +21,62 @@ UNITS: Final = {
 }
 """Units that speedscope knows, by what they measure and how many of the smallest unit they are."""
 
+MAX_VALUES: Final = 1000
+"""Values of a label that have a profile of their own."""
 
-def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = ()) -> Iterator[bytes]:
-    """The file: a profile for each sample type, with a sample for each distinct stack. Values below 0, which speedscope
-    refuses, are in a profile of their own, without their signs."""
-    stacks.check_steps(len(stacks.types))
+
+def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = (), key: str = "") -> Iterator[bytes]:
+    """The file: a profile for each sample type, with a sample for each distinct stack. With `key`, one of the default
+    type for each value of that label is behind them, the heaviest first. Values below 0, which speedscope refuses, are
+    in a profile of their own, without their signs."""
+    stacks.check_steps(len(stacks.types) + bool(key))
     tree = call_tree(stacks)
-    names = tree.frames
     frames = [
-        {"name": name, **({"file": file} if file else {})} for name, file in zip(names.names, names.files, strict=True)
+        {"name": name, **({"file": file} if file else {})}
+        for name, file in zip(tree.frames.names, tree.frames.files, strict=True)
     ]
-    leaves = tree.leaves()
-    has_sign = {sign: np.any(sign * tree.values[leaves] > 0, axis=0).tolist() for sign in (1, -1)}
-    profiles = [
-        (column, sign)
-        for column in range(len(stacks.types))
-        for sign in (1, -1)
-        if has_sign[sign][column] or (sign > 0 and not has_sign[-1][column])
-    ]
+    negative = np.any(tree.values < 0, axis=0).tolist()
     head = {
         "$schema": SCHEMA,
         "exporter": "; ".join(["symbolize", *caveats]),
         "name": title,
-        "activeProfileIndex": next(row for row, (column, _) in enumerate(profiles) if column == stacks.default),
+        "activeProfileIndex": stacks.default + sum(negative[: stacks.default]),
         "shared": {"frames": frames},
     }
     yield (json.dumps(head).removesuffix("}") + ', "profiles": [').encode()
-    for number, (column, sign) in enumerate(profiles):
-        kind, unit = stacks.types[column]
-        name, factor = unit_and_factor(unit)
-        weights = np.maximum(sign * tree.values[leaves, column] * factor, 0)
+    separator = b""
+    for column, (kind, unit) in enumerate(stacks.types):
+        yield separator
+        yield from profile_pieces(tree, column, kind, unit)
+        separator = b","
+    if key:
+        only = stacks.only_default()
+        values = samples_by_label(stacks.profile, key, np.abs(only.values[:, 0]), MAX_VALUES)
+        for value, rows in values:
+            yield separator
+            yield from profile_pieces(call_tree(only.taken(rows)[0]), 0, value, only.types[0][1])
+    yield b"]}\n"
+
+
+def profile_pieces(tree: CallTree, column: int, title: str, unit: str) -> Iterator[bytes]:
+    """The profile of a column of values, and that of the values below 0 if there are any."""
+    name, factor = unit_and_factor(unit)
+    values = tree.values[tree.leaves(), column] * factor
+    signs = ((1, title), (-1, f"{title} below 0")) if (values < 0).any() else ((1, title),)
+    for sign, called in signs:
+        weights = np.maximum(sign * values, 0)
         about = {
             "type": "sampled",
-            "name": kind if sign > 0 else f"{kind} below 0",
+            "name": called,
             "unit": name,
             "startValue": 0,
             "endValue": float(weights.sum()),
             "weights": weights.tolist(),
         }
-        yield (("," if number else "") + json.dumps(about).removesuffix("}") + ', "samples": [').encode()
+        yield (("," if sign < 0 else "") + json.dumps(about).removesuffix("}") + ', "samples": [').encode()
         for row, (_, path) in enumerate(leaf_paths(tree)):
             yield (("," if row else "") + json.dumps(path)).encode()
         yield b"]}"
-    yield b"]}\n"
 
 
 def unit_and_factor(name: str) -> tuple[str, int]:

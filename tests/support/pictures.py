@@ -74,6 +74,7 @@ def tree_of(
         np.where(np.array(frame) < 0, 0, of_name[np.array(frame) + 1]).astype(np.uint8),
         values[0],
         np.abs(values).sum(axis=0),
+        np.zeros(0, np.int64),
     )
     return Picture(
         title,

@@ -11,12 +11,12 @@ from xml.etree import ElementTree
 import pytest
 
 import symbolize
-from symbolize.analysis import stacks_of
+from symbolize.analysis import Filters, stacks_of
 from symbolize.analysis.text import tree_lines
 from symbolize.load import pprof as loader
 from symbolize.profile import Profile
 from symbolize.profile.units import unit_of
-from symbolize.write.outputs import OUTPUTS
+from symbolize.write.outputs import OUTPUTS, View
 from tests.support.fixture_files import FIXTURES
 from tests.support.messages import profile_pb2
 from tests.support.needs import package
@@ -93,9 +93,14 @@ def in_speedscope(data: bytes, column: int) -> float:
 
 
 def in_firefox(data: bytes, column: int) -> float:
-    """The weights of samples with a stack, which are milliseconds of time."""
-    samples = json.loads(data)["threads"][0]["samples"]
-    return sum(weight for weight, stack in zip(samples["weight"], samples["stack"], strict=True) if stack is not None)
+    """The weights of samples with a stack in all threads, which are milliseconds of time."""
+    tables = [thread["samples"] for thread in json.loads(data)["threads"]]
+    return sum(
+        weight
+        for samples in tables
+        for weight, stack in zip(samples["weight"], samples["stack"], strict=True)
+        if stack is not None
+    )
 
 
 def in_csv(data: bytes, column: int) -> float:
@@ -130,23 +135,44 @@ TOTALS: dict[str, Callable[[bytes, int], float]] = {
 }
 
 
-@pytest.mark.parametrize(
+EMIT = pytest.mark.parametrize(
     "emit",
     [pytest.param(each.name, marks=pytest.mark.needs("pyarrow") if each.name == "parquet" else ()) for each in OUTPUTS],
 )
+
+
+def shown_total(made: Profile, emit: str, view: View | None = None) -> float:
+    """What an output adds up to, in the unit of the profile."""
+    file = io.BytesIO()
+    symbolize.write(made, file, emit=emit, view=view)
+    column = made.weight_column()
+    found = TOTALS[emit](file.getvalue(), column)
+    unit = unit_of(made.strings.text(made.sample_types[column].unit))
+    if emit in ROUNDED:
+        return found * total(made)
+    return found * 1e6 / unit.factor if emit == "firefox" and unit is not None and unit.kind == "time" else found
+
+
+@EMIT
 @pytest.mark.parametrize("name", [*MADE, *FILES])
 def test_totals(name: str, emit: str) -> None:
     """No value of a profile is missing in an output, nor there twice: samples without a stack are a frame."""
-    made, file = subject(name), io.BytesIO()
-    symbolize.write(made, file, emit=emit)
-    column, wanted = made.weight_column(), float(total(made))
-    unit = unit_of(made.strings.text(made.sample_types[column].unit))
-    found = TOTALS[emit](file.getvalue(), column)
-    if emit in ROUNDED:
-        found *= wanted
-    elif emit == "firefox" and unit is not None and unit.kind == "time":
-        found *= 1e6 / unit.factor
-    assert found == pytest.approx(wanted, rel=ROUNDED.get(emit, 1e-9))
+    made = subject(name)
+    assert shown_total(made, emit) == pytest.approx(float(total(made)), rel=ROUNDED.get(emit, 1e-9))
+
+
+@EMIT
+@pytest.mark.parametrize(("name", "key"), [("perf_data/threads.data", "tid"), ("perf_data/lives.data", "comm,pid")])
+def test_totals_with_labels_on_stacks(name: str, key: str, emit: str) -> None:
+    """Frames for labels take no value and give none; what is apart by them adds up to the same."""
+    made, view = subject(name), View(filters=Filters(tagroot=key))
+    assert shown_total(made, emit, view) == pytest.approx(float(total(made)), rel=ROUNDED.get(emit, 1e-9))
+    if emit == "speedscope":
+        file = io.BytesIO()
+        symbolize.write(made, file, emit=emit, view=view)
+        apart = json.loads(file.getvalue())["profiles"][len(made.sample_types) :]
+        assert len(apart) > 1
+        assert sum(each["endValue"] for each in apart) == total(made)
 
 
 @pytest.mark.parametrize("name", [*MADE][:2])
