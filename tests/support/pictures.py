@@ -122,5 +122,7 @@ def large_picture(stacks: int = 100_000, depth: int = 30, functions: int = 6000)
         [modules[row % len(modules)] for row in range(functions)],
     )
     flags = np.where(np.array(frame) % 3, FrameFlag.CALLED, FrameFlag.INLINED).astype(np.uint8)
-    tree = CallTree(names, np.array(parent, np.int32), np.array(frame, np.int32), flags, values, values)
+    tree = CallTree(
+        names, np.array(parent, np.int32), np.array(frame, np.int32), flags, values, values, np.zeros(0, np.int64)
+    )
     return Picture("large", [("samples", "count"), ("cpu", "nanoseconds")], 1, tree)

@@ -206,8 +206,8 @@ def leaf(n):
     return sorted(range(n), key=lambda x: str(x))
 def middle(n):
     return [leaf(n) for _ in range(3)]
-end = time.monotonic() + 0.7
-while time.monotonic() < end:
+end = time.process_time() + 0.7
+while time.process_time() < end:
     middle(50)
 """
 
@@ -259,4 +259,4 @@ def test_python_as_perf(recorded: Path) -> None:
     # Before Python code runs perf may end in the dynamic linker.
     compared = {stack for stack in found | expected if any(place.startswith("py::") for place in stack)}
     assert {stack: found[stack] for stack in compared} == {stack: expected[stack] for stack in compared}
-    assert sum(found[stack] for stack in compared if any("py::middle:" in place for place in stack)) > 40
+    assert sum(found[stack] for stack in compared if any("py::middle:" in place for place in stack)) > 20
