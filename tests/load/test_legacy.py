@@ -168,7 +168,7 @@ def test_time_is_linear(title: bytes) -> None:
         with suppress(InputError):
             load(title + unit * (size // len(unit)))
 
-    assert [unit for unit in units if not is_linear(partial(loaded, unit=unit), 100_000)] == []
+    assert [unit for unit in units if not is_linear(partial(loaded, unit=unit), 50_000)] == []
 
 
 row_numbers = st.integers(-(2**63) + 1, 2**63 - 1)

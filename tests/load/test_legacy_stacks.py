@@ -589,7 +589,7 @@ def test_time_is_linear() -> None:
         perf_script.load(iter([SAMPLE + line + b"\n" + line]), "x")
         folded.load(iter([line + b"\n" + line]), "x")
 
-    assert [line for line in lines if not is_linear(partial(loaded, begin=line[0], unit=line[1]), 200_000)] == []
+    assert [line for line in lines if not is_linear(partial(loaded, begin=line[0], unit=line[1]), 100_000)] == []
 
 
 @pytest.mark.parametrize(
