@@ -21,6 +21,7 @@ import pytest
 
 import symbolize
 from symbolize import InputError, OutputError, SymbolizeError, UsageError
+from symbolize.analysis.frame_table import Numbers, frame_columns
 from symbolize.profile import Frame, Profile
 from symbolize.symbols import Frames, TableCache
 from symbolize.symbols import lookup as lookup_files
@@ -421,6 +422,18 @@ def test_labels_in_tables() -> None:
     table = profile.to_pandas()
     assert table.groupby("name", observed=True)["n/count"].sum().to_dict() == {"<unknown>": 12, "[no stack]": 100}
     assert table["size"].sum() == 512
+
+
+def test_labels_called_as_columns() -> None:
+    """Each label has a column of its own, whatever it is called."""
+    message = profile_pb2.Profile(string_table=[b"", b"line", b"count", b"label line"])
+    message.sample_type.add(type=1, unit=2)
+    sample = message.sample.add(value=[5])
+    sample.label.add(key=1, num=7)
+    sample.label.add(key=3, num=8)
+    columns = frame_columns(symbolize.load(io.BytesIO(message.SerializeToString())))
+    found = {name: column.values.tolist() for name, column in columns.items() if isinstance(column, Numbers)}
+    assert found == {"label line": [8], "label label line": [7]}
 
 
 def test_messages_of_protobuf(result: symbolize.Result) -> None:

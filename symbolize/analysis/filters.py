@@ -59,7 +59,12 @@ class Filters:
 
 def selected(profile: Profile, filters: Filters) -> Profile:
     """What `filters` leave of a profile, which is not changed. Locations stay as they are, but for lines that are
-    hidden. Raises UsageError for an expression that takes too many steps."""
+    hidden, and frames of labels, which the other filters find, as pprof's do. Raises UsageError for an expression that
+    takes too many steps."""
+    if filters.tagroot or filters.tagleaf:
+        from symbolize.analysis.label_values import with_label_frames
+
+        profile = with_label_frames(profile, keys_in(filters.tagroot), keys_in(filters.tagleaf))
     locations, samples = profile.locations, profile.samples
     offsets = locations.line_offsets
     sizes = np.diff(samples.location_offsets)
@@ -98,10 +103,6 @@ def selected(profile: Profile, filters: Filters) -> Profile:
         unknown["sample"] = raw.taken(np.flatnonzero(kept))
     leaves = profile.leaf_kinds if places.all() else np.zeros(0, np.uint8)  # callers may be leaves then
     profile = replace(profile, locations=locations, samples=samples, unknown=unknown, leaf_kinds=leaves)
-    if filters.tagroot or filters.tagleaf:
-        from symbolize.analysis.label_values import with_label_frames
-
-        profile = with_label_frames(profile, keys_in(filters.tagroot), keys_in(filters.tagleaf))
     if filters.tagshow or filters.taghide:
         from symbolize.analysis.label_filters import labels_shown
 

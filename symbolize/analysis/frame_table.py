@@ -84,9 +84,13 @@ def frame_columns(profile: Profile) -> dict[str, Column]:
     }
     for number, kind in enumerate(profile.sample_types):
         name = f"{profile.strings.text(kind.type)}/{profile.strings.text(kind.unit)}"
-        columns[name if name not in columns else f"{name} {number}"] = samples.values[:, number][sample]
+        while name in columns:
+            name += f" {number}"
+        columns[name] = samples.values[:, number][sample]
     for name, key in keys.items():
-        columns[name if name not in columns else f"label {name}"] = label_column(profile, key).repeated(sample)
+        while name in columns:
+            name = f"label {name}"
+        columns[name] = label_column(profile, key).repeated(sample)
     return columns
 
 

@@ -1,6 +1,6 @@
 """What samples have for a key of their labels, as texts, and as frames of their stacks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final, NamedTuple
@@ -23,7 +23,8 @@ from symbolize.core.arrays import (
     rows_by_number,
     unpair,
 )
-from symbolize.core.errors import UsageError, first_names
+from symbolize.core.budget import Budget
+from symbolize.core.errors import first_names
 from symbolize.profile import Functions, Lines, Locations, Profile
 
 MAX_KEYS: Final = 64
@@ -31,7 +32,9 @@ MAX_KEYS: Final = 64
 MAX_VALUES: Final = 256
 """Values of a key of which the sum is shown."""
 MAX_TEXT: Final = 4096
-"""Letters of what a sample has for a key: a sample may have very many labels, and a label a very long text."""
+"""Letters of what a label has for a key, and from which on a sample has no more of its labels."""
+JOINED: Final = (1 << 26, 64, "has samples with several labels whose texts would take {spent:,} letters or more")
+"""The letters of such texts for the labels of a profile."""
 
 
 def label_keys(profile: Profile) -> dict[str, int]:
@@ -73,17 +76,31 @@ def label_texts(profile: Profile, key: int) -> LabelTexts:
     sample = np.repeat(np.arange(len(samples)), np.diff(samples.label_offsets))[rows]
     codes = np.full(len(samples), NONE, np.int32)
     codes[sample] = code_of
-    several: dict[int, str] = {}
-    again = np.flatnonzero(sample[1:] == sample[:-1]) + 1  # the labels of a sample stand together
-    for row in again.tolist():
-        owner = int(sample[row])
-        before = several.get(owner) or texts[code_of[row - 1]]
-        if len(before) < MAX_TEXT:
-            several[owner] = f"{before},{texts[code_of[row]]}"
+    edges = np.flatnonzero(np.diff(sample, prepend=NONE, append=NONE))  # the labels of a sample stand together
+    budget = Budget(profile.source or "profile", len(samples.labels), *JOINED)
     known = {text: code for code, text in enumerate(texts)}
-    for owner, joined in several.items():
-        codes[owner] = known.setdefault(joined, len(known))
+    joined: dict[bytes, int] = {}
+    for at in np.flatnonzero(np.diff(edges) > 1).tolist():
+        begin, end = edges[at], min(edges[at + 1], edges[at] + MAX_TEXT)
+        parts = code_of[begin:end]
+        if (several := parts.tobytes()) not in joined:
+            text = with_commas(texts[code] for code in parts)
+            budget.spend(len(text))
+            joined[several] = known.setdefault(text, len(known))
+        codes[sample[begin]] = joined[several]
     return LabelTexts(codes, list(known))
+
+
+def with_commas(texts: Iterable[str]) -> str:
+    """Texts with commas between them; behind `MAX_TEXT` letters none is added."""
+    found: list[str] = []
+    size = 0
+    for text in texts:
+        found.append(text)
+        size += len(text) + 1
+        if size > MAX_TEXT:
+            break
+    return ",".join(found)
 
 
 class LabelValue(NamedTuple):
@@ -136,7 +153,7 @@ def samples_by_label(profile: Profile, key: str, weights: Float64, most: int) ->
 def with_label_frames(profile: Profile, root: Sequence[str], leaf: Sequence[str]) -> Profile:
     """The profile with a frame at the root of each stack for what its sample has for each key in `root`, the first key
     outermost, and at the leaf for those in `leaf`, the last key innermost. A sample without the label has no such
-    frame. Raises UsageError for a key that no sample has."""
+    frame."""
     strings, samples = profile.strings.copy(), profile.samples
     profile = replace(profile, strings=strings)
     at_root, at_leaf = ([names_of(profile, key) for key in keys] for keys in (root, leaf))
@@ -166,13 +183,17 @@ def with_label_frames(profile: Profile, root: Sequence[str], leaf: Sequence[str]
     )
 
 
+def note_on_missing(profile: Profile, keys: Iterable[str]) -> str:
+    """Which of some keys no sample has, as a sentence; empty if there is none."""
+    known = label_keys(profile)
+    missing = [key for key in keys if key not in known]
+    there = f"there are {first_names(sorted(known))}" if known else "there are no labels"
+    return f"no sample has the label {first_names(missing)}; {there}" if missing else ""
+
+
 def names_of(profile: Profile, key: str) -> Int32:
     """The string that each sample has for a key, 0 for none; strings are added to the profile."""
-    known = label_keys(profile)
-    if key not in known:
-        there = f"there are {first_names(sorted(known))}" if known else "there are no labels"
-        raise UsageError(f"no sample has the label {key!r}; {there}")
-    codes, texts = label_texts(profile, known[key])
+    codes, texts = label_texts(profile, label_keys(profile).get(key, NONE))
     rows = [0, *(profile.strings.add(text.encode(errors="backslashreplace")) for text in texts)]
     return np.array(rows, np.int32)[codes + 1]
 

@@ -32,8 +32,9 @@ from symbolize.cli.options import (
 from symbolize.cli.outputs import chosen_output, inputs_of, is_same_file, output_paths, paths_of_all
 from symbolize.cli.reports import FORMS, Reports, check_report, profile_name
 from symbolize.cli.selection import FILTERS, add_selection_options, filters_of
-from symbolize.cli.shown import note_ranges, warn
+from symbolize.cli.shown import note_labels, warn
 from symbolize.cli.symbolizing import open_symbolizer, symbolized
+from symbolize.core.arrays import NONE
 from symbolize.core.errors import InputError, OutputError, SymbolizeError, UsageError, printable
 from symbolize.write.files import STANDARD_OUTPUT, check_inputs, check_terminal
 from symbolize.write.outputs import OTLP, OUTPUTS, PPROF, Output, View
@@ -353,7 +354,7 @@ def write_output(run: Run, profile: Profile, path: str, name: str) -> None:
     from symbolize.write import write
 
     assert run.output is not None
-    note_ranges(run.options, profile)
+    note_labels(run.options, profile)
     if run.output.name == PPROF and not named_locations(profile).any() and is_named_result(path, profile):
         run.reports.keeps(path)
         return
@@ -375,4 +376,5 @@ def is_named_result(path: str, profile: Profile) -> bool:
         (each.time_nanos, len(each.samples), sorted(each.samples.values.sum(axis=0).tolist()))
         for each in (before, profile)
     )
-    return next(facts) == next(facts) and bool(named_locations(before).any())
+    is_code = (before.locations.address != 0) | (before.locations.mapping != NONE)  # and no frame of a label
+    return next(facts) == next(facts) and bool((named_locations(before) & is_code).any())

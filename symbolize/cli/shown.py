@@ -242,8 +242,15 @@ def note_extent(options: argparse.Namespace, new: Shown, base: Profile) -> None:
         note(options, f"{new.title}: {found}; --normalize compares shares")
 
 
-def note_ranges(options: argparse.Namespace, profile: Profile) -> None:
-    """Print which filters of labels were read as numbers though the labels are texts."""
+def note_labels(options: argparse.Namespace, profile: Profile) -> None:
+    """Print which filters of labels were read as numbers though the labels are texts, and which labels no sample has
+    that are to be frames."""
+    if options.tagroot or options.tagleaf:
+        from symbolize.analysis.filters import keys_in
+        from symbolize.analysis.label_values import note_on_missing
+
+        if found := note_on_missing(profile, keys_in(f"{options.tagroot},{options.tagleaf}")):
+            note(options, found)
     for name in ("tagfocus", "tagignore"):
         if text := getattr(options, name):
             from symbolize.analysis.label_filters import note_on_range
@@ -257,7 +264,7 @@ def stacks_to_show(options: argparse.Namespace, profile: Profile, *, has_lines: 
     from symbolize.analysis import stacks_of
 
     filters = filters_of(options)
-    note_ranges(options, profile)
+    note_labels(options, profile)
     stacks = stacks_of(profile, filters, has_lines=has_lines)
     if filters is not None and not len(stacks) and len(profile.samples):
         note(options, "no sample is left by --focus, --ignore, --hide, --show, --tagfocus and --tagignore")

@@ -22,7 +22,7 @@ from symbolize.cli.shown import (
     loaded_profiles,
     merged_profiles,
     note_extent,
-    note_ranges,
+    note_labels,
     shown_profiles,
     sources_of,
     sources_of_outputs,
@@ -138,7 +138,7 @@ def write_views(
     is_complete = True
     for each, to in zip(shown, paths, strict=True):
         exists = os.path.exists(to)
-        note_ranges(options, each.profile)
+        note_labels(options, each.profile)
         if view.base is not None:
             note_extent(options, each, view.base)
         title = page_title(source, each.title)

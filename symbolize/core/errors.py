@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import islice
+from numbers import Integral
 from typing import Self
 
 MAX_LISTED = 10
@@ -48,7 +49,7 @@ def check_flags(**flags: object) -> None:
 
 def check_count(name: str, value: object) -> None:
     """Raise TypeError or UsageError, which name the argument, for what is no number of things."""
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name}: expected a whole number, not {type(value).__name__}")
     if value < 0:
         raise UsageError(f"{name}: expected a number from 0 on, not {value}")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
+from itertools import groupby
 from typing import Final, NamedTuple
 
 MAX_LETTERS: Final = 1 << 16
@@ -33,8 +34,8 @@ NAMED: Final[dict[str, Ranges]] = {
     }.items()
 }  # fmt: skip
 """Classes of letters with a name, `[:alpha:]` and `\\d`; all are ASCII."""
-ALSO: Final = {ord("k"): 0x212A, ord("s"): 0x17F}
-"""Letters beyond ASCII that are spellings of letters in it: the Kelvin sign, and the long s."""
+ALSO: Final = {ord("k"): 0x212A, ord("s"): 0x17F, ord("ß"): 0x1E9E}
+"""Spellings that no change of case makes: the Kelvin sign, the long s, and the capital of a letter that has none."""
 CONTROLS: Final = {"a": 7, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 
 BOUNDS: Final = re.compile(r"\{([0-9]{1,9})(,?)([0-9]{0,9})\}")
@@ -243,12 +244,12 @@ class Reader:
             self._at += 2
             self._take(Letters(named(letter.lower(), "i" in group.flags), letter.isupper()))
         elif (found := self._property()) is not None:
-            self._take(Letters(found, ignores_case="i" in group.flags))
+            self._take(Letters(*found, ignores_case="i" in group.flags))
         else:
             self._literal(self._code())
 
-    def _property(self) -> Ranges | None:
-        """The letters of a class by Unicode property, None if there is none here."""
+    def _property(self) -> tuple[Ranges, bool] | None:
+        """The letters of a class by Unicode property, and whether all others are meant; None if there is none here."""
         match = PROPERTY.match(self._text, self._at)
         if match is None:
             return None
@@ -256,8 +257,7 @@ class Reader:
         if not CATEGORY.fullmatch(name):
             raise Invalid(f"{match[0]} is not supported: only general categories are, such as \\p{{Lu}}")
         self._at = match.end()
-        ranges = of_category(name)
-        return ranges if (match[1] == "p") != bool(match[3]) else others(ranges)
+        return of_category(name), (match[1] == "P") != bool(match[3])
 
     def _code(self) -> int:
         """The letter that an escape stands for."""
@@ -295,8 +295,9 @@ class Reader:
                 self._at += 2
                 found = named(letter.lower(), ignores_case)
                 ranges += others(found) if letter.isupper() else found
-            elif (letters := self._property()) is not None:
-                ranges += letters
+            elif (of_property := self._property()) is not None:
+                found, is_other = of_property
+                ranges += others(in_any_case(found) if ignores_case else found) if is_other else found
             else:
                 ranges.append(self._range())
         self._at += 1
@@ -342,20 +343,37 @@ def named(name: str, ignores_case: bool) -> Ranges:
 
 
 @cache
+def in_categories() -> list[tuple[str, int, int]]:
+    """The runs of letters of one general category, of the Unicode version that Python has: category, first and last."""
+    found, begin = [], 0
+    for category, run in groupby(map(unicodedata.category, map(chr, range(LAST_LETTER + 1)))):
+        end = begin + sum(1 for _ in run)
+        found.append((category, begin, end - 1))
+        begin = end
+    return found
+
+
 def of_category(name: str) -> Ranges:
-    """The letters of a general category, of the Unicode version that Python has; those of no category are in none."""
+    """The letters of a general category; those of no category are in none."""
     if name == "Any":
         return ((0, LAST_LETTER),)
-    found, begin = list[tuple[int, int]](), -1
-    for code in range(LAST_LETTER + 2):
-        category = unicodedata.category(chr(code)) if code <= LAST_LETTER else ""
-        is_in = category.startswith(name) and category != "Cn"
-        if is_in and begin < 0:
-            begin = code
-        elif not is_in and begin >= 0:
-            found.append((begin, code - 1))
-            begin = -1
-    return tuple(found)
+    return tuple(
+        (first, last) for category, first, last in in_categories() if category.startswith(name) and category != "Cn"
+    )
+
+
+@cache
+def letters_with_cases() -> list[int]:
+    """The letters that may be others where case is ignored."""
+    every = ((code, chr(code)) for code in range(LAST_LETTER + 1))
+    return [code for code, letter in every if letter.lower() != letter or letter.upper() != letter]
+
+
+def in_any_case(ranges: Ranges) -> Ranges:
+    """The letters that are in `ranges` where case is ignored, sorted."""
+    letters = Letters(ranges, ignores_case=True)
+    cases = ((code, code) for code in letters_with_cases() if letters.has(spellings_of(chr(code))))
+    return tuple(sorted((*ranges, *cases)))
 
 
 def others(ranges: Iterable[tuple[int, int]]) -> Ranges:
@@ -364,7 +382,7 @@ def others(ranges: Iterable[tuple[int, int]]) -> Ranges:
     for first, last in ranges:
         if begin < first:
             found.append((begin, first - 1))
-        begin = last + 1
+        begin = max(begin, last + 1)
     return (*found, (begin, LAST_LETTER))
 
 

@@ -9,10 +9,11 @@ from symbolize.profile import AddressKind, Functions, Lines, Profile
 
 
 def synthesize(profile: Profile) -> Profile:
-    """A profile whose locations without lines have one in a function `module+0xoffset`; it is not changed.
+    """A profile whose locations without lines have one in a function `[module+0xoffset]`; it is not changed.
 
     The offset is that in the file of the mapping, or behind the start of one without a file; code in no mapping, and in
-    one without a name, is `0xaddress`. No flag of a mapping claims these names.
+    one without a name, is `0xaddress`. No flag of a mapping claims these names, and no reader takes them for those of
+    functions (R452, stand-ins).
     """
     locations, mappings, strings = profile.locations, profile.mappings, profile.strings.copy()
     rows = np.flatnonzero(~locations.has_lines() & ((locations.mapping != NONE) | (locations.address != 0)))
@@ -22,7 +23,8 @@ def synthesize(profile: Profile) -> Profile:
     names = []
     for mapping, address in zip(locations.mapping[rows].tolist(), locations.address[rows].tolist(), strict=True):
         module = modules[mapping] if mapping != NONE else b""
-        names.append(b"%s+%#x" % (module, offset_in(profile, mapping, address)) if module else b"%#x" % address)
+        place = b"%s+%#x" % (module, offset_in(profile, mapping, address)) if module else b"%#x" % address
+        names.append(b"[%s]" % place if module and not module.startswith(b"[") else place)
     name = strings.add_all(names).astype(np.int32)
     count = len(profile.functions)
     added = Functions.zeros(len(rows))

@@ -35,12 +35,13 @@ def pieces(stacks: Stacks, title: str, caveats: Sequence[str] = (), key: str = "
         {"name": name, **({"file": file} if file else {})}
         for name, file in zip(tree.frames.names, tree.frames.files, strict=True)
     ]
-    negative = np.any(tree.values < 0, axis=0).tolist()
+    has_negative = np.any(tree.values < 0, axis=0)
+    is_below = has_negative & ~np.any(tree.values > 0, axis=0)
     head = {
         "$schema": SCHEMA,
         "exporter": "; ".join(["symbolize", *caveats]),
         "name": title,
-        "activeProfileIndex": stacks.default + sum(negative[: stacks.default]),
+        "activeProfileIndex": stacks.default + int(has_negative[: stacks.default].sum() + is_below[stacks.default]),
         "shared": {"frames": frames},
     }
     yield (json.dumps(head).removesuffix("}") + ', "profiles": [').encode()

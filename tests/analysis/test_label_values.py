@@ -10,8 +10,9 @@ import pytest
 import symbolize
 from symbolize.analysis import Filters, stacks_of
 from symbolize.analysis.filters import selected
+from symbolize.analysis.label_values import note_on_missing
 from symbolize.analysis.top import function_totals
-from symbolize.core.errors import UsageError
+from symbolize.core.errors import InputError
 from symbolize.profile import Profile
 from tests.support.labelled import TEXTS, labelled
 from tests.support.messages import profile_pb2
@@ -41,8 +42,8 @@ def test_frames_of_labels() -> None:
     assert {row.name for row in made.filter(tagroot="tid").top(9)} == {"leaf", "main", "7", "8", "[no stack]"}
     totals = function_totals(stacks_of(made, Filters(tagleaf="comm")))
     assert sum(row.flat for row in totals.heaviest(0)) == 11111
-    with pytest.raises(UsageError, match="no sample has the label 'pod'; there are comm, size, tid"):
-        selected(made, Filters(tagroot="pod"))
+    assert stacks_in(selected(made, Filters(tagroot="pod"))) == {("main", "leaf"): 1111, ("[no stack]",): 10000}
+    assert note_on_missing(made, ["tid", "pod"]) == "no sample has the label pod; there are comm, size, tid"
 
 
 def test_very_many_labels() -> None:
@@ -57,6 +58,19 @@ def test_very_many_labels() -> None:
     assert [len(each) for each in texts] == [4098, len("[no stack]")]
 
 
+def test_very_many_long_texts() -> None:
+    """So has what is joined for many samples."""
+    message = profile_pb2.Profile(string_table=[b"", b"n", b"count", b"key", *(b"%04000d" % row for row in range(160))])
+    message.sample_type.add(type=1, unit=2)
+    for row in range(160 * 160):
+        sample = message.sample.add(value=[1])
+        sample.label.add(key=3, str=4 + row // 160)
+        sample.label.add(key=3, str=4 + row % 160)
+    made = symbolize.load(io.BytesIO(message.SerializeToString()))
+    with pytest.raises(InputError, match="several labels whose texts would take 67,"):
+        selected(made, Filters(tagroot="key"))
+
+
 @pytest.mark.needs("go")
 @pytest.mark.parametrize(("root", "leaf"), [("comm", ""), ("", "tid"), ("comm,tid", ""), ("tid", "comm")])
 def test_as_pprof(root: str, leaf: str, tmp_path: Path) -> None:
@@ -67,3 +81,6 @@ def test_as_pprof(root: str, leaf: str, tmp_path: Path) -> None:
     options = [*([f"-tagroot={root}"] if root else []), *([f"-tagleaf={leaf}"] if leaf else [])]
     theirs = pprof(tmp_path, [gzip.compress(message.SerializeToString())], *options)
     assert stacks_in(theirs) == stacks_in(selected(made, Filters(tagroot=root, tagleaf=leaf)))
+    theirs = pprof(tmp_path, [gzip.compress(message.SerializeToString())], *options, "-focus=^[a7]$", "-hide=main")
+    ours = selected(made, Filters(tagroot=root, tagleaf=leaf, focus="^[a7]$", hide="main"))
+    assert stacks_in(theirs) == stacks_in(ours) != Counter()

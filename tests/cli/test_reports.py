@@ -137,6 +137,14 @@ def test_a_result_with_names_is_kept(capsys: pytest.CaptureFixture[str]) -> None
         assert Path("out.pb.gz").read_bytes() != named
 
 
+def test_frames_of_labels_are_no_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """A result with frames of labels alone is replaced; a label that no sample has is told of."""
+    assert main([PERF, "-o", "out.pb.gz", "--tagroot", "tid,pod"]) == 0
+    assert "note: no sample has the label pod; there are " in capsys.readouterr().err
+    assert main([PERF, "-o", "out.pb.gz"]) == 0
+    assert "kept" not in capsys.readouterr().err
+
+
 def test_profiles_of_a_trace(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """One table, a row a profile with its process, within the width of the terminal; -v has the reports too."""
     Path("t.pftrace").write_bytes(trace(7, 81))

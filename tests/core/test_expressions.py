@@ -92,6 +92,11 @@ def test_classes_by_name(name: str, flags: str) -> None:
     [
         (r"\pL", "aZß中ʰ", "1_ \n!"),
         (r"\p{Lu}", "AÄΩ", "aß1"),
+        (r"(?i)\p{Lu}", "AaÄäΩω", "ª1"),
+        (r"(?i)\P{Lu}", "ª1", "AaÄä"),
+        (r"(?i)[\P{Lu}]", "ª1", "AaÄä"),
+        (r"(?i)[\P{Lu}b]", "ª1bB", "AaÄä"),
+        (r"(?i)[^\P{Lu}]", "AaÄä", "ª1"),
         (r"\PL", "1_ ", "aé"),
         (r"\p{^L}", "1_ ", "aé"),
         (r"\P{^Lu}", "A", "a"),
@@ -111,13 +116,14 @@ def test_classes_by_category(pattern: str, inside: Sequence[str], outside: Seque
 
 
 @pytest.mark.needs("re2")
+@pytest.mark.parametrize("form", [r"\p{%s}", r"(?i)\p{%s}", r"(?i)\P{%s}", r"(?i)[\P{%s}b]"])
 @pytest.mark.parametrize("name", ["L", "Lu", "Ll", "M", "N", "P", "Sm", "Zs", "C"])
-def test_categories_of_re2(name: str) -> None:
+def test_categories_of_re2(name: str, form: str) -> None:
     """The letters up to U+02FF, which are the same in all versions of Unicode, are in the same categories."""
     import re2
 
-    theirs = re2.compile(f"^\\p{{{name}}}$")
-    ours = compiled("focus", f"\\p{{{name}}}", whole=True)
+    theirs = re2.compile(f"^{form % name}$")
+    ours = compiled("focus", form % name, whole=True)
     assert [code for code in range(11, 0x300) if ours(chr(code)) != bool(theirs.search(chr(code)))] == []
 
 

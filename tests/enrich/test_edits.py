@@ -265,11 +265,11 @@ def test_synthesize() -> None:
     ]
     profile = load(pprof_writer.profile([EXE, vdso, nameless], [(places, (1,))]), "made")
     named = synthesize(profile)
-    assert names(named) == [["app+0x1010", "f", "g", "[vdso]+0x30", "0x100040", "0x50", ""]]
+    assert names(named) == [["[app+0x1010]", "f", "g", "[vdso]+0x30", "0x100040", "0x50", ""]]
     assert not named.mappings.has_functions.any()
     assert synthesize(named).locations is named.locations or names(synthesize(named)) == names(named)
     profile.address_kinds = np.array([AddressKind.IN_FILE, *[AddressKind.PROCESS] * 2], np.uint8)
-    assert names(synthesize(profile))[0][0] == f"app+{EXE.start + 0x10:#x}"
+    assert names(synthesize(profile))[0][0] == f"[app+{EXE.start + 0x10:#x}]"
 
 
 def test_results_follow_the_edits() -> None:

@@ -334,6 +334,17 @@ def test_columns_that_cannot_be_told_apart() -> None:
     assert "cannot be told apart: 1; they are left out: print them with `perf script -F comm," in profile.warnings[0]
 
 
+@pytest.mark.parametrize("rest", ["250000 401136 f (/a)", "250000 401136", "401136", "0 401136 f (/a)"])
+def test_numbers_that_may_be_periods(rest: str) -> None:
+    """Without the column of the event, a number may be a period, the address of data, or that of code."""
+    profile = load(
+        f"app 8 1.000001: {rest}\napp 8 1.000002: 401136 g (/a)\napp 8 1.000003: 7\n\t401000 h (/a)\n".encode()
+    )
+    assert names(profile) == [["g"], ["h"]]
+    assert profile.samples.values[:, -1].tolist() == [0, 7]
+    assert "cannot be told apart: 1" in profile.warnings[0]
+
+
 @pytest.mark.parametrize(
     "line",
     [

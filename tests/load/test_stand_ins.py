@@ -198,8 +198,15 @@ def test_round_trips(tmp_path: Path) -> None:
     assert b"<unknown>" in Path(folded).read_bytes()
     again = load(folded)
     assert again.locations.has_lines().sum() == 1
+    made = load(io.BytesIO(b"main;[unknown];libx.so+0x17;[app+0x958];[app+0x957] 2\n"))
     named = synthesize(made)
-    assert named.locations.has_lines().sum() == 2
+    assert named.locations.has_lines().sum() == 3
+    with Symbolizer() as symbolizer:
+        symbolizer.symbolize(named).write(folded, emit="folded")
+    assert b";[libx.so+0x16];[app+0x957];[app+0x957] 2" in Path(folded).read_bytes()
+    again = load(folded)
+    assert again.locations.has_lines().sum() == 1
+    assert ("app", "", 0x957) in placed(again)
 
 
 def test_many_locations() -> None:

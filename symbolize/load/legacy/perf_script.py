@@ -35,7 +35,10 @@ HEADER: Final = re.compile(COMMAND + THREAD + COLUMNS, re.DOTALL)
 SHORT_HEADER: Final = re.compile(rb"(?:" + THREAD + rb"|" + COMMAND + rb")?" + COLUMNS, re.DOTALL)
 """The line of a sample without command or thread, which any line may look like: frames have to follow."""
 PERIOD: Final = re.compile(rb"\d{1,20}\s*\Z")
-"""The rest of a line without the column of the event."""
+"""The rest of a line without the column of the event, where frames follow."""
+NUMBERS: Final = re.compile(rb"\s*\d{1,20}(?:\s+[0-9a-f]{4,16}(?:\s+[^\s(].*)?)?\s*\Z", re.DOTALL)
+"""The rest of a line without the column of the event and without frames: its number may be a period, the address of
+data, or that of code."""
 FULL_TIME: Final = re.compile(rb"\d+\.\d{6,9}\Z")
 
 RECORD: Final = re.compile(rb".*?\bPERF_RECORD_(?P<kind>[A-Z0-9_]+)[\s:]*(?P<rest>.*)", re.DOTALL)
@@ -264,7 +267,8 @@ class Reader:
         frames, self.frames = self.frames, []
         if header is None:
             return
-        if not frames and MEMORY_OPERATION in header["rest"]:
+        is_bare = header["event"] is None and NUMBERS.match(header["rest"]) is not None
+        if not frames and (is_bare or MEMORY_OPERATION in header["rest"]):
             self.unclear += 1
             return
         if not frames and (one := one_frame(header["rest"])):
