@@ -1,10 +1,16 @@
 """Put faults into modules, one at a time, and list those that no test notices.
 
-    python tools/mutations.py MODULE... --tests PATH... [--count N] [--seed N] [--timeout SECONDS]
+    python tools/mutations.py made MODULE... --tests PATH... [--count N] [--seed N]
+    python tools/mutations.py sample [--count N] [--seed N]
+    python tools/mutations.py listed [NAME...]
 
-A fault is a small change of one expression or statement: a comparison turned round, a constant off by one, a condition
-left out, a statement skipped. The seed chooses the faults. Compiled modules are compiled again in place, so run it in a
-checkout of its own; the source is restored after each fault. The exit code is 0 when at least 95 % were noticed.
+`made` puts small changes of one expression or statement into modules: a comparison turned round, a constant off by one,
+a condition left out, a statement skipped. The seed chooses them. `sample` does so in all packages, in each of them as
+often as it has lines, and runs the tests of the package, then all. `listed` takes those of `tools/faults.toml`, which
+people chose by reading, with the tests that are to notice.
+
+Compiled modules are compiled again in place, so run it in a checkout of its own; the source is restored after each
+fault. The exit code is 0 when at least 95 % were noticed.
 """
 
 import argparse
@@ -15,10 +21,15 @@ import random
 import signal
 import subprocess
 import sys
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+ROOT = Path(__file__).parent.parent
+LIST = Path(__file__).parent / "faults.toml"
+SEED = 20261128
 ENOUGH = 0.95
 """Share of the faults that the tests have to notice."""
 COMPARISONS: dict[type[ast.cmpop], str] = {
@@ -47,18 +58,21 @@ CALLS = {"any": "all", "all": "any", "min": "max", "max": "min"}
 
 
 class Fault(NamedTuple):
-    """A change of the text of a module from byte `begin` to `end`."""
+    """A change of the text of a module from byte `begin` to `end`, and the tests that are to notice."""
 
     module: Path
     line: int
     begin: int
     end: int
     new: bytes
+    tests: tuple[str, ...] = ()
+    name: str = ""
 
-    def describe(self, source: bytes) -> str:
+    def describe(self) -> str:
         """The place, the old text and the new one, in a line."""
-        old = b" ".join(source[self.begin : self.end].split()).decode()
-        return f"{self.module}:{self.line}: {old[:100]} -> {self.new.decode()}"
+        old = self.module.read_bytes()[self.begin : self.end].decode()
+        shown = [" ".join(text.split())[:100] for text in (old, self.new.decode())]
+        return f"{self.name} {self.module}:{self.line}: {shown[0]} -> {shown[1]}".lstrip()
 
 
 def faults_of(module: Path) -> list[Fault]:
@@ -74,6 +88,39 @@ def faults_of(module: Path) -> list[Fault]:
         return Fault(module, node.lineno, begin, starts[node.end_lineno - 1] + node.end_col_offset, new.encode())
 
     return sorted({at(node, new) for node, new in _changes(ast.parse(source))}, key=lambda fault: fault.begin)
+
+
+def listed_faults(names: list[str]) -> Iterator[Fault]:
+    """The faults of the list, or those with these names. Raises SystemExit for one whose text is not there once."""
+    for each in tomllib.loads(LIST.read_text())["fault"]:
+        if names and each["name"] not in names:
+            continue
+        module = ROOT / each["module"]
+        source, old = module.read_bytes(), each["old"].encode()
+        if source.count(old) != 1:
+            sys.exit(f"{each['name']}: not once in {each['module']}: {each['old']}")
+        begin = source.index(old)
+        line = source.count(b"\n", 0, begin) + 1
+        yield Fault(module, line, begin, begin + len(old), each["new"].encode(), tuple(each["tests"]), each["name"])
+
+
+def sampled_faults(count: int, seed: int) -> Iterator[Fault]:
+    """Faults in all packages: of each as large a share of `count` as it has of the lines. Tests are those of the
+    package, then all."""
+    choose = random.Random(seed)
+    packages: dict[str, list[Path]] = {}
+    for module in sorted((ROOT / "symbolize").rglob("*.py")):
+        packages.setdefault(module.relative_to(ROOT).parts[1], []).append(module)
+    lines = Counter(
+        {name: sum(len(each.read_bytes().splitlines()) for each in found) for name, found in packages.items()}
+    )
+    for name, _ in lines.most_common():
+        tests = [each for each in (ROOT / "tests" / name, ROOT / "tests") if each.is_dir()]
+        faults = [fault for module in packages[name] for fault in faults_of(module)]
+        choose.shuffle(faults)
+        share = max(1, round(count * lines[name] / lines.total()))
+        for fault in faults[:share]:
+            yield fault._replace(tests=tuple(map(str, tests)))
 
 
 def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
@@ -142,7 +189,7 @@ def run(command: list[str], timeout: float | None) -> int:
         process.wait()
 
 
-def try_fault(fault: Fault, tests: list[str], timeout: float) -> bool | None:
+def try_fault(fault: Fault, timeout: float) -> bool | None:
     """Whether a test notices; None if the compiler does, so that it is no fault."""
     source = fault.module.read_bytes()
     compiled = is_compiled(fault.module)
@@ -156,7 +203,8 @@ def try_fault(fault: Fault, tests: list[str], timeout: float) -> bool | None:
         fault.module.write_bytes(changed)
         if compiled and run(build, None):
             return None
-        return run([sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests], timeout) != 0
+        test = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "auto", "-p", "no:cacheprovider"]
+        return any(run([*test, path], timeout) for path in fault.tests)
     finally:
         fault.module.write_bytes(source)
         if compiled:
@@ -166,25 +214,41 @@ def try_fault(fault: Fault, tests: list[str], timeout: float) -> bool | None:
 def main() -> int:
     """Run the faults that the arguments choose."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("modules", nargs="+", type=Path, help="modules to put faults into, of one package at best")
-    parser.add_argument("--tests", nargs="+", required=True, help="what pytest runs, quick ones first")
-    parser.add_argument("--count", type=int, default=20, help="how many faults (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=600, help="seconds after which a fault counts as noticed")
+    commands = parser.add_subparsers(dest="command", required=True)
+    made = commands.add_parser("made", help="make faults in modules")
+    made.add_argument("modules", nargs="+", type=Path, help="modules to put faults into, of one package at best")
+    made.add_argument(
+        "--tests", nargs="+", required=True, help="what pytest runs, one after the other, quick ones first"
+    )
+    sample = commands.add_parser("sample", help="make faults in all packages")
+    for each in (made, sample):
+        each.add_argument("--count", type=int, default=20, help="how many faults (%(default)s)")
+        each.add_argument("--seed", type=int, default=SEED)
+    commands.add_parser("listed", help="take faults of the list").add_argument("names", nargs="*")
     options = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that the source is restored
         signal.signal(number, lambda *_: sys.exit("ended"))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests inherit it, and some interrupt themselves
-    if run([sys.executable, "-m", "pytest", "-x", "-q", *options.tests], None):
+    match options.command:
+        case "made":
+            faults = [
+                fault._replace(tests=tuple(options.tests)) for each in options.modules for fault in faults_of(each)
+            ]
+            random.Random(options.seed).shuffle(faults)
+        case "sample":
+            faults = list(sampled_faults(options.count, options.seed))
+        case _:
+            faults = list(listed_faults(options.names))
+    tests = sorted({path for fault in faults for path in fault.tests})
+    if run([sys.executable, "-m", "pytest", "-x", "-q", "-n", "auto", *tests], None):
         parser.error("the tests fail without any fault")
-    faults = [fault for module in options.modules for fault in faults_of(module)]
-    random.Random(options.seed).shuffle(faults)
     tried = noticed = 0
     for fault in faults:
-        if tried == options.count:
+        if options.command == "made" and tried == options.count:
             break
-        text = fault.describe(fault.module.read_bytes())
-        outcome = try_fault(fault, options.tests, options.timeout)
+        text = fault.describe()
+        outcome = try_fault(fault, options.timeout)
         if outcome is None:
             continue
         tried += 1
