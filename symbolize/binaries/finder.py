@@ -26,6 +26,8 @@ MAX_FILES = 8
 MAX_CANDIDATES = 16
 """Builds of one name that are looked into."""
 MAX_ATTEMPTS = 32
+MAX_DETAILS = 3
+"""Files and links that the detail of a miss has."""
 NOTHING = "nothing there"
 MAX_SHOWN, MAX_SHOWN_BUILD_ID = 400, 80
 """Characters of a recorded name and of a build id that are reported."""
@@ -147,6 +149,7 @@ def _candidates(index: BinaryIndex, filename: str, name: str, others: list[Entry
             where.setdefault(entry.build, how)
             builds.setdefault(entry.build, []).append(entry)
     left_out = [Attempt(path, f"cannot be used: {why}") for path, why in index.unusable_called(name).items()]
+    left_out += [Attempt(*each) for each in index.links_out(filename).items()]
     if too_many:
         left_out.append(Attempt(f"name {shown(name)}", f"{len(too_many)} more builds, which are not looked into"))
     candidates: list[tuple[str, BinaryMatch]] = []
@@ -181,11 +184,13 @@ def _by_name(index: BinaryIndex, filename: str) -> BinaryMatch:
     return replace(found, tried=attempts, candidates=candidates if is_choice else ())
 
 
-def _missing(index: BinaryIndex, filename: str, tried: Sequence[Attempt]) -> BinaryMatch:
-    """Nothing was found, or only files of that name that cannot be read."""
+def _missing(index: BinaryIndex, filename: str, tried: Sequence[Attempt], build_id: str = "") -> BinaryMatch:
+    """Nothing was found, or only files of that name that cannot be read, or links out of the folders."""
     unusable = index.unusable_called(base_name(filename))
     reason = Reason.UNREADABLE if unusable else Reason.NOT_ELF if is_foreign(filename) else Reason.NOT_FOUND
-    detail = "; ".join(f"{path}: {why}" for path, why in list(unusable.items())[:3])
+    details = [f"{path}: {why}" for path, why in unusable.items()]
+    details += map(" ".join, index.links_out(filename, build_id).items())
+    detail = "; ".join(details[:MAX_DETAILS])
     return BinaryMatch(reason=reason, detail=detail, tried=tried)
 
 
@@ -253,9 +258,10 @@ def _by_build_id(index: BinaryIndex, identity: BuildId, filename: str) -> Binary
         tried += [Attempt(other.path, f"has {other.build_id or 'no build id'}, wanted {wanted}") for other in named]
         others += [entry for entry in named if entry not in others]
     if others:
+        tried += [Attempt(*each) for each in index.links_out(filename, wanted).items()]
         detail = f"{others[0].path} has {others[0].build_id or 'no build id'}"
         return BinaryMatch(reason=Reason.BUILD_ID_DIFFERS, detail=detail, tried=tried)
-    return _missing(index, filename, tried)
+    return _missing(index, filename, tried, wanted)
 
 
 def _by_layout(in_layout: list[Entry], wanted: str) -> tuple[list[Entry], list[Attempt]]:

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from symbolize.binaries import store
@@ -19,8 +20,10 @@ from symbolize.binaries.entries import Entry, file_checksum, file_hash, is_same_
 from symbolize.binaries.index_update import NO_FOLDER, IndexUpdate, Problems, root_key
 from symbolize.binaries.remote import Servers
 from symbolize.binaries.unpack import Unpacked
+from symbolize.binaries.walk import MAX_DEPTH, MAX_TARGET
 from symbolize.core.errors import InputError
 from symbolize.core.files import os_error_text
+from symbolize.core.mapped_names import base_name
 from symbolize.elf.probe import identify
 
 MAX_ANSWERS = 1024
@@ -89,11 +92,13 @@ class BinaryIndex:
     def __getstate__(self) -> dict[str, Any]:
         """For worker processes, which ask the same database, or walk anew if there is none."""
         names = "roots", "folder", "_depth", "_walked"
-        return {name: getattr(self, name) for name in names} | {"unusable": self._problems.unusable}
+        problems = {"unusable": self._problems.unusable, "links": self._problems.links}
+        return {name: getattr(self, name) for name in names} | problems
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["roots"], state["folder"])  # type: ignore[misc]
-        self._depth, self._problems.unusable = state["_depth"], state["unusable"]
+        self._depth = state["_depth"]
+        self._problems.unusable, self._problems.links = state["unusable"], state["links"]
         self._walked = state["_walked"] and self.folder is not None
 
     def begin_in_child(self) -> None:
@@ -182,6 +187,17 @@ class BinaryIndex:
     def unusable_called(self, name: str) -> dict[str, str]:
         """The files called `name` that cannot be read or are damaged, each with why."""
         return {path: why for path, why in self._problems.unusable.items() if os.path.basename(path) == name}
+
+    def links_out(self, filename: str, build_id: str = "") -> dict[str, str]:
+        """The links out of the folders behind which the file of a recorded name or build id may be, each with where it
+        leads (R490, links out of the folders)."""
+        links = self._problems.links
+        if not links:
+            return {}
+        parts = filename[:MAX_TARGET].strip("/").split("/", MAX_DEPTH)
+        paths = (f"/{path}" for path in accumulate(parts, "{}/{}".format))
+        keys = build_id_key(build_id), *paths, base_name(filename)
+        return {links[key]: link_text(links[key]) for key in keys if key in links}
 
     def behind_build_id(self, name: str) -> list[Entry]:
         """The files called `ID-name` in a layout that has build ids in names, in order of the roots."""
@@ -394,6 +410,15 @@ def begin_in_child() -> None:
 
 
 os.register_at_fork(before=hold_all, after_in_parent=release_all, after_in_child=begin_in_child)
+
+
+def link_text(link: str) -> str:
+    """Where a link out of the folders leads, and what helps."""
+    target = os.path.realpath(link)
+    if not os.path.exists(target):
+        return f"is a link to {target}, which does not exist: copy the file that it stands for"
+    folder = target if os.path.isdir(target) else os.path.dirname(target)
+    return f"is a link to {target}, out of the given folders and not followed: give {folder} too"
 
 
 def in_walk(path: bytes) -> tuple[bytes, ...]:

@@ -17,8 +17,8 @@ from symbolize.elf.probe import HEADER_BYTES, identify_open
 
 MAX_PROBLEMS = 50
 """Problems that are reported one by one; of the others only the number is."""
-MAX_LINKS = 3
-"""Links out of a folder that are named."""
+MAX_LINKS = 4096
+"""Links out of the folders that are kept."""
 MAX_UNUSABLE = 1024
 """Files that cannot be read of which the reason is kept."""
 SETTLED_NS = 50_000_000
@@ -34,36 +34,34 @@ NO_FOLDER = -1
 
 class Problems:
     """What could not be read or was left out: `sentences`, paths of folders and files that the system did not let us
-    read (`unread`), and files that cannot be read or are damaged, each with why (`unusable`). All are bounded."""
+    read (`unread`), and files that cannot be read or are damaged, each with why (`unusable`). `links` are those that
+    lead out of the given folders, by what a mapping may know them by: a name, `/` and the path below the folder, the
+    key of a build id; `left` is their number. All are bounded."""
 
     def __init__(self) -> None:
         self.sentences: list[str] = []
         self.unread: list[str] = []
         self.unusable: dict[str, str] = {}
-        self._more = self._links = 0
-        self._first_links: list[str] = []
+        self.links: dict[str, str] = {}
+        self.left = self._more = 0
 
     def restart(self, sentence: str) -> None:
         """Begin anew with one sentence."""
         self.sentences[:], self.unread[:], self._more = [sentence], [], 0
+        self.forget_files()
+
+    def forget_files(self) -> None:
+        """Begin anew with what a walk tells of files and links."""
         self.unusable.clear()
+        self.links.clear()
+        self.left = 0
 
-    def leave(self, link: str) -> None:
-        """Add a link that leads out of the given folders."""
-        self._links += 1
-        if len(self._first_links) <= MAX_LINKS:
-            self._first_links.append(link)
-
-    def end_folder(self, root: str) -> None:
-        """Add one sentence on the links that lead out of a given folder, since the last one. A folder of the system may
-        have hundreds."""
-        if self._links == 1:
-            self.tell(f"{self._first_links[0]}: leads out of the given folders, not followed")
-        elif self._links:
-            names = ", ".join(self._first_links[:MAX_LINKS]) + ", ..." * (self._links > MAX_LINKS)
-            self.tell(f"{self._links:,} links lead out of {root} and were not followed: {names}")
-        self._links = 0
-        self._first_links.clear()
+    def leave(self, link: str, relative: str) -> None:
+        """Add a link that leads out of the given folders, which lies at `relative` below one of them."""
+        self.left += 1
+        if self.left <= MAX_LINKS:
+            for key in filter(None, (os.path.basename(link), f"/{relative}", path_build_id_key(link))):
+                self.links.setdefault(key, link)
 
     def cannot_read(self, path: str, error: OSError) -> None:
         """Add what the system did not let us read."""
@@ -98,7 +96,7 @@ class IndexUpdate:
     def run(self, roots: Sequence[str], depth: int | None) -> dict[int, int]:
         """Update the rows of all roots; the number of each root in the database, to its number in `roots`."""
         order: dict[int, int] = {}
-        self._problems.unusable.clear()
+        self._problems.forget_files()
         real_roots = [os.path.realpath(root) for root in roots]
         walk = Walk(real_roots, self._problems.tell, self._problems.leave, self._problems.cannot_read, depth)
         for number, (root, real) in enumerate(zip(roots, real_roots, strict=True)):
@@ -107,7 +105,7 @@ class IndexUpdate:
             except OSError as error:
                 self._problems.cannot_read(root, error)
                 continue
-            is_file = stat.S_ISREG(status.st_mode)
+            is_file, left = stat.S_ISREG(status.st_mode), self._problems.left
             if not is_file and not stat.S_ISDIR(status.st_mode):
                 self._problems.tell(f"{root}: is neither a folder nor a regular file")
                 continue
@@ -123,15 +121,14 @@ class IndexUpdate:
                     self._update(known, folder, os.path.join(real, folder.relative), int(folder.is_linked))
                     for folder in walk.folders(root, status)
                 }
-            self._problems.end_folder(root)
             rows = self._connection.execute("SELECT id FROM folder WHERE root = ?", (known,))
             store.drop_folders(self._connection, [row[0] for row in rows if row[0] not in visited])
-            self._report_nothing_usable(known, root, is_file)
+            self._report_nothing_usable(known, root, is_file, self._problems.left - left)
         self._connection.commit()
         return order
 
-    def _report_nothing_usable(self, number: int, root: str, is_file: bool) -> None:
-        """Report a root in which nothing can have names: a wrong folder was given."""
+    def _report_nothing_usable(self, number: int, root: str, is_file: bool, links: int) -> None:
+        """Report a root in which nothing can have names: a wrong folder was given, or `links` lead out of it."""
         below = "FROM file f JOIN folder d ON d.id = f.folder WHERE d.root = ?"
         usable = f"SELECT 1 {below} AND (f.what != {store.OTHER} OR f.special = 1 OR f.problem IS NOT NULL) LIMIT 1"
         if root in self._problems.unread or self._connection.execute(usable, (number,)).fetchone() is not None:
@@ -140,7 +137,8 @@ class IndexUpdate:
             self._problems.tell(f"{root}: is neither an ELF file nor a list of symbols of a known name")
             return
         count = self._connection.execute(f"SELECT count(*) {below}", (number,)).fetchone()[0]
-        self._problems.tell(f"no ELF files below {root} ({count:,} file{'s' * (count != 1)} looked at)")
+        left = f", {links:,} link{'s' * (links != 1)} out of it not followed" if links else ""
+        self._problems.tell(f"no ELF files below {root} ({count:,} file{'s' * (count != 1)} looked at{left})")
 
     def _update(self, root: int, folder: Folder, real: str, linked: int) -> int:
         """Bring what is known of the files in one folder up to date; the number of the folder.

@@ -45,6 +45,7 @@ def linked_files(index: BinaryIndex, entries: Sequence[Entry], filename: str = "
         candidates = candidates_for(index, entry, filename)
         if not candidates:
             tried.append(Attempt(place, "no file of that name, neither beside it, nor in .debug, nor anywhere else"))
+            tried += [Attempt(*each) for each in index.links_out(entry.link).items()]
         for candidate in candidates:
             if candidate.identity in visited:
                 tried.append(Attempt(place, f"{candidate.path} is the file itself or was visited already"))

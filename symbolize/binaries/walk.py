@@ -37,15 +37,15 @@ class Walk:
     """Walks below folders; links are followed where they lead to something inside one of `roots` (resolved paths).
 
     `tell` gets a sentence for each thing that is not entered, `leave` the path of each link that leads out of the
-    roots, `fail` the path of what cannot be read, and why. With a `depth` folders nested deeper are left out on
-    purpose.
+    roots, whole and below its root, `fail` the path of what cannot be read, and why. With a `depth` folders nested
+    deeper are left out on purpose.
     """
 
     def __init__(
         self,
         roots: Sequence[str],
         tell: Callable[[str], None],
-        leave: Callable[[str], None],
+        leave: Callable[[str, str], None],
         fail: Callable[[str, OSError], None],
         depth: int | None = None,
     ) -> None:
@@ -87,7 +87,7 @@ class Walk:
                 try:
                     is_link = entry.is_symlink()
                     if is_link and not self._is_inside(folder, entry):
-                        self._leave(entry.path)
+                        self._leave(entry.path, prefix + entry.name)
                     elif entry.is_dir():
                         if folder in VIRTUAL and depth:
                             continue

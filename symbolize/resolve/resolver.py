@@ -443,7 +443,7 @@ class MappingResolver:
             ]
             return Resolution(
                 reason=Reason.UNREADABLE if unreadable else Reason.NOT_FOUND,
-                detail="; ".join(unreadable),
+                detail="; ".join(unreadable or map(" ".join, others.left_out)),
                 tried=[*(provided.tried if provided is not None else ()), *tried],
             )
 

@@ -87,7 +87,7 @@ def test_nothing_outside_is_opened(tmp_path: Path) -> None:
     for row in report["mappings"]:
         assert row["misses"], row["name"][:40]
     assert "as only a bomb does" in json.dumps(report)
-    assert sum("5 links lead out of" in warning for warning in report["warnings"]) == 1
+    assert not any("link" in warning for warning in report["warnings"])
 
 
 ZEROS = 1 << 30

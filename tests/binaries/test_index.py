@@ -166,10 +166,7 @@ def test_link_into_another_root(tmp_path: Path) -> None:
     (tmp_path / "view/y").symlink_to(path)
     alone, both = index(tmp_path / "view"), index(tmp_path / "view", tmp_path / "store")
     assert alone.with_name("y") == []
-    assert alone.problems == [
-        f"{tmp_path}/view/y: leads out of the given folders, not followed",
-        f"no ELF files below {tmp_path}/view (0 files looked at)",
-    ]
+    assert alone.problems == [f"no ELF files below {tmp_path}/view (0 files looked at, 1 link out of it not followed)"]
     assert len(both.with_name("y")) == 1
     assert both.problems == []
 
@@ -256,25 +253,37 @@ def test_all_zero_build_ids_are_none(tmp_path: Path) -> None:
 
 
 def test_links_out_of_a_folder(tmp_path: Path) -> None:
-    """They are one sentence for each of the given folders, with the first names."""
-    roots = [tmp_path / "a", tmp_path / "b"]
-    for root, count in zip(roots, (5, 3), strict=True):
-        write(root / "x", ID_A)
-        for number in range(count):
-            (root / f"link{number}").symlink_to("/etc")
-    a, b = roots
-    made = index(a, b)
-    made.with_build_id(ID_A)
-    assert made.problems == [
-        f"5 links lead out of {a} and were not followed: {a}/link0, {a}/link1, {a}/link2, ...",
-        f"3 links lead out of {b} and were not followed: {b}/link0, {b}/link1, {b}/link2",
-    ]
+    """They are reported to those alone who may need what is behind them: by name, path, folder or build id (rule
+    R490)."""
+    root, away = tmp_path / "root", tmp_path / "away"
+    write(root / "x", ID_A)
+    target = write(away / "libx.so.1.2", ID_B)
+    layout = root / ".build-id" / ID_B[:2]
+    layout.mkdir(parents=True)
+    (root / "libx.so.1").symlink_to(target)
+    (root / "lib").symlink_to(away)
+    (layout / ID_B[2:]).symlink_to(target)
+    (root / "gone.so").symlink_to("/no/where/gone.so")
+    (root / "y").symlink_to("/etc")
+    made = index(root)
+    assert len(made.with_build_id(ID_A)) == 1
+    assert made.problems == []
+    to_file = f"is a link to {target}, out of the given folders and not followed: give {away} too"
+    assert made.links_out("/usr/bin/libx.so.1") == {f"{root}/libx.so.1": to_file}
+    assert made.links_out("", ID_B.upper()) == {f"{layout}/{ID_B[2:]}": to_file}
+    to_folder = f"is a link to {away}, out of the given folders and not followed: give {away} too"
+    assert made.links_out("/lib/libz.so") == {f"{root}/lib": to_folder}
+    gone = "is a link to /no/where/gone.so, which does not exist: copy the file that it stands for"
+    assert made.links_out("gone.so") == {f"{root}/gone.so": gone}
+    assert made.links_out("/usr/lib/libz.so") == made.links_out("") == made.links_out("/") == {}
 
 
 def test_bad_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of very many files that cannot be used some are remembered; what is wrong is told of some, and counted."""
+    """Of very many files that cannot be used some are remembered, and so are some of very many links; what is wrong is
+    told of some, and counted."""
     monkeypatch.setattr("symbolize.binaries.index_update.MAX_UNUSABLE", 3)
     monkeypatch.setattr("symbolize.binaries.index_update.MAX_PROBLEMS", 2)
+    monkeypatch.setattr("symbolize.binaries.index_update.MAX_LINKS", 4)
     root = tmp_path / "root"
     for number in range(5):
         (root / str(number)).mkdir(parents=True)
@@ -285,7 +294,8 @@ def test_bad_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert list(made.unusable_called("x")) == [str(root / str(number) / "x") for number in range(3)]
     assert made.unusable_called("y") == {}
     assert [problem.partition(":")[0] for problem in made.problems[:2]] == [f"{root}/{n}/x" for n in (0, 1)]
-    assert made.problems[2:] == ["and 8 more problems with files of the given folders"]
+    assert [number for number in range(5) if made.links_out(f"link{number}")] == [0, 1, 2, 3]
+    assert made.problems[2:] == ["and 7 more problems with files of the given folders"]
     assert made.unread == [str(tmp_path / "none0"), str(tmp_path / "none1")]
 
 
