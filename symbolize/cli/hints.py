@@ -1,6 +1,8 @@
 """What the command advises a person to do about each reason, with the names of its options."""
 
+import argparse
 import os
+import shlex
 from typing import Final
 
 from symbolize.core.reasons import Reason
@@ -19,6 +21,19 @@ def own_libraries() -> str:
         return ""
     folders += filter(os.path.isdir, [DEBUG_FOLDER])
     return f" (libraries of this machine: {' '.join(f'-b {folder}' for folder in folders)})"
+
+
+SOUGHT: Final = ("binaries", "debuginfod", "proguard_map", "pid", "process", "heap", "kind")
+"""Options for what is symbolized, and with what."""
+
+
+def command_of(options: argparse.Namespace, source: str) -> str:
+    """The command that symbolizes an input with what the options of another one name."""
+    words = ["symbolize", source]
+    for name in SOUGHT:
+        flag = "-b" if name == "binaries" else "--" + name.replace("_", "-")
+        words += (word for value in getattr(options, name) for word in (flag, str(value)))
+    return shlex.join(words)
 
 
 OPTION_HINTS: Final[Hints] = {

@@ -18,7 +18,7 @@ from symbolize.cli.options import (
     merges_all,
     print_error,
 )
-from symbolize.cli.selection import SELECTION_BRIEF, add_selection_options, edits_of, filters_of
+from symbolize.cli.selection import FILTERS, SELECTION_BRIEF, add_selection_options, edits_of, filters_of
 from symbolize.cli.symbolizing import open_symbolizer, symbolized
 from symbolize.core.errors import InputError, UsageError, printable
 
@@ -131,8 +131,10 @@ def shown_profiles(
             print_error(f"symbolize: {printable(title)}: {printable(failure.sentence)}; run again")
         warn(options, title, report.warnings)
         if not note_no_values(options, title, result.profile) and report.leaf_percent < FEW_NAMES:
+            from symbolize.cli.hints import command_of
+
             share = f"{report.leaf_percent:.1f} % of the samples are in named code"
-            note(options, f"{title}: {share}; symbolize {source} -b DIR says what is missing")
+            note(options, f"{title}: {share}; {command_of(options, source)} says what is missing")
         note_caveats(options, title, result.profile)
         yield Shown(title, name, result.profile, not report.failures, report.leaf_percent)
 
@@ -267,5 +269,6 @@ def stacks_to_show(options: argparse.Namespace, profile: Profile, *, has_lines: 
     note_labels(options, profile)
     stacks = stacks_of(profile, filters, has_lines=has_lines)
     if filters is not None and not len(stacks) and len(profile.samples):
-        note(options, "no sample is left by --focus, --ignore, --hide, --show, --tagfocus and --tagignore")
+        given = ", ".join(f"--{name}" for name in FILTERS if getattr(options, name))
+        note(options, f"no sample is left by {given}")
     return stacks

@@ -1,6 +1,7 @@
 """`symbolize view`, `top`, `tree`, `list` and `diff`: what they print of profiles, and of what is wrong with these."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -155,6 +156,20 @@ def test_no_values_are_said(command: list[str], more: list[str], capsys: pytest.
     assert "note: some.pb has no samples of wall: all values are 0\n" in capsys.readouterr().err
     assert main([*command, "some.pb", *more]) == 0
     assert "no samples" not in capsys.readouterr().err
+
+
+def test_notes_name_what_was_given(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that a note names is whole, and does what the note says; filters are those that were given."""
+    Path("no names.pb").write_bytes(profile([Mapping(0x1000, 0x2000, 0, "/bin/app")], [([Place(0x1008, 1)], [1])]))
+    Path("other folder").mkdir()
+    command = "symbolize 'no names.pb' -b src -b 'other folder'"
+    assert main(["top", "no names.pb", "-b", "src", "-b", "other folder"]) == 0
+    note = f"note: no names.pb: 0.0 % of the samples are in named code; {command} says what is missing\n"
+    assert note in capsys.readouterr().err
+    assert main(shlex.split(command)[1:]) == 0
+    assert "binary not found" in capsys.readouterr().out
+    assert main(["top", "x.pb", "--focus", "none", "--tagignore", "a"]) == 0
+    assert capsys.readouterr().err == "note: no sample is left by --focus, --tagignore\n"
 
 
 @pytest.mark.parametrize("more", [[], ["-b", "src"]])
