@@ -7,12 +7,19 @@ from typing import Final
 
 from symbolize.analysis.units import quantity
 from symbolize.core.errors import printable
-from symbolize.core.terminal import LEAST_WIDTH, Style, cells, padded, shortened
+from symbolize.core.mapped_names import base_name
+from symbolize.core.reasons import Reason
+from symbolize.core.terminal import LEAST_WIDTH, Style, cells, padded, shortened, wrapped
+from symbolize.report.advice import INDENT, Sums
 from symbolize.report.model import Report
+from symbolize.report.reason_texts import TEXTS
+from symbolize.report.text import by_weight
 
 LEAST_COLUMN: Final = 6
 """Cells of a column of names, however narrow the terminal."""
 LAST_COLUMN: Final = 12
+MAX_MISSES, LEAST_MISS = 3, 1.0
+"""Reasons that a row has, and the share in percent from which it has one."""
 WIDE: Final = 120
 """Cells of lines in which outputs are shown beside the profiles."""
 GAP: Final = "  "
@@ -21,7 +28,8 @@ OUTPUT: Final = "output"
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """One of several profiles: what it is of, its kind, its figures, and the file that it was written to."""
+    """One of several profiles: what it is of, its kind, its figures, the file that it was written to, and why frames
+    have no names."""
 
     subject: str
     kind: str
@@ -30,6 +38,7 @@ class ProfileRow:
     percent: str
     leaf_percent: str
     output: str
+    misses: str = ""
 
     @classmethod
     def of(cls, report: Report, subject: str, kind: str, output: str) -> "ProfileRow":
@@ -38,11 +47,32 @@ class ProfileRow:
         frames, leaves = (
             f"{each:.1f} %" if report.sample_value else "-" for each in (report.percent, report.leaf_percent)
         )
-        return cls(subject, kind, report.samples, value, frames, leaves, output)
+        return cls(subject, kind, report.samples, value, frames, leaves, output, misses_of(report))
+
+
+def misses_of(report: Report) -> str:
+    """Why frames have no names: the reasons with the largest shares of the samples by their leaf, then of the frames,
+    and where; empty if there are none but that nothing was asked for, which is said once for all."""
+    sums: dict[Reason, Sums] = {}
+    first: dict[Reason, str] = {}
+    for row in by_weight(report.mappings):
+        for reason, _, value in row.misses if report.sample_value else ():
+            sums.setdefault(reason, Sums()).add(row.missed_flat[reason], value)
+            first.setdefault(reason, base_name(row.name))
+    sums.pop(Reason.NOT_ASKED, None)
+    texts = []
+    for reason, each in sorted(sums.items(), key=lambda item: (-item[1].leaves, -item[1].frames, item[0])):
+        leaves, frames = 100 * each.leaves / report.sample_value, 100 * each.frames / (report.value or 1.0)
+        if max(leaves, frames) >= LEAST_MISS:
+            where = f": {first[reason]}" * bool(first[reason]) + f" and {each.mappings - 1} more" * (each.mappings > 1)
+            share = f"{leaves:.1f} %" if leaves >= LEAST_MISS else f"{frames:.1f} % of the frames"
+            texts.append(f"{share} {TEXTS[reason]}{where}")
+    return "; ".join(texts[:MAX_MISSES])
 
 
 def render(rows: Sequence[ProfileRow], style: Style, width: int) -> Iterator[str]:
-    """The table, in lines of `width` cells: names of profiles and outputs are shortened to fit."""
+    """The table, in lines of `width` cells: names of profiles and outputs are shortened to fit. Below a row is why
+    frames of the profile have no names."""
     numbers = [("stacks", *(f"{row.samples:,}" for row in rows)), ("value", *(row.value for row in rows))]
     numbers += [("named", *(row.leaf_percent for row in rows))]
     names = [
@@ -60,6 +90,9 @@ def render(rows: Sequence[ProfileRow], style: Style, width: int) -> Iterator[str
             parts.append(padded(shortened(column[number], size, head), size))
         line = GAP.join(parts).rstrip()
         yield style.bold(line) if not number else line
+        if number and rows[number - 1].misses:
+            text = f"without names: {printable(rows[number - 1].misses)}"
+            yield from map(style.dim, wrapped(text, width, 2 * INDENT, INDENT))
 
 
 def common_folder(outputs: Sequence[str]) -> str:

@@ -179,6 +179,21 @@ def test_profiles_of_a_trace(capsys: pytest.CaptureFixture[str], monkeypatch: py
     )
 
 
+def test_why_several_have_no_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """Below the row of a profile is why frames have no names, also where nothing helps against it: the shares of the
+    samples by their leaf, and those of the frames where no leaf misses its name for that reason."""
+    names = "/bin/app", "/bin/other", "[heap]"
+    mappings = [Mapping(0x1000 * i, 0x1000 * i + 0x1000, 0, name) for i, name in enumerate(names, 1)]
+    app, other, heap, nowhere = (Place(0x1000 * i + 8, i % 4) for i in range(1, 5))
+    Path("a.pb").write_bytes(profile(mappings, [([app, nowhere], [5]), ([other], [1]), ([heap], [2])]))
+    assert main(["a.pb", PROF, "-b", BIN]) == 0
+    out = capsys.readouterr().out
+    assert "a.pb" in out.splitlines()[1]
+    reasons = "75.0 % binary not found: app and 1 more; 25.0 % mapping is no file on disk: [heap]; "
+    reasons += "38.5 % of the frames address in no mapping"
+    assert f"a.pb without names: {reasons} " in " ".join(out.split())
+
+
 def test_profiles_of_a_trace_as_data(capsys: pytest.CaptureFixture[str]) -> None:
     """JSON has a line a profile, which says whose it is; HTML one page with a table of all."""
     Path("t.pftrace").write_bytes(trace(7, 81))
