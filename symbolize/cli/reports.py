@@ -8,7 +8,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Final
 
-from symbolize.cli.options import print_error, print_output
+from symbolize.cli.options import merges_all, print_error, print_output
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.terminal import DEFAULT_WIDTH, Style, cells, has_colour, width_of, wrapped
 from symbolize.write.files import STANDARD_OUTPUT, output_file
@@ -65,8 +65,10 @@ class Reports:
         self._verbose: bool = options.verbose
         self._hint = "" if options.binaries or options.debuginfod else "; name a folder with --binaries"
         self._sources: int = len(options.profiles)
+        self._merges: bool = merges_all(options)
         self._to_errors = options.output == STANDARD_OUTPUT
         self._pieces: list[str] = []
+        self._waiting: list[dict[str, object]] = []
         self._rows: list[ProfileRow] = []
         self._advice: Advice | None = None
         self._only: Report | None = None
@@ -101,15 +103,20 @@ class Reports:
         if self._quiet and self._file is None:
             return
         self._note(report, source, loaded, output)
+        is_kept = output in self._kept
         if self._form == "json":
-            from symbolize.report.json import render as render_json
+            from symbolize.report.json import as_dict, render
 
-            self._put(render_json(report, profile_name(source, loaded, several), output, loaded))
+            data = as_dict(report, profile_name(source, loaded, several), output, loaded, is_kept=is_kept)
+            if self._merges:  # what becomes of the output is known at the end
+                self._waiting.append(data)
+            else:
+                self._put(render(data))
         elif self._form == "html":
             from symbolize.cli.hints import OPTION_HINTS
             from symbolize.report.html import section
 
-            self._pieces.append(section(report, title, output, OPTION_HINTS))
+            self._pieces.append(section(report, title, output, OPTION_HINTS, is_kept=is_kept))
         elif self._is_text and not several:
             self._put(self._text(report) + self._written([output]))
         elif self._is_text and self._verbose:
@@ -140,6 +147,10 @@ class Reports:
         """Print or write what is left when all profiles are done. Raises OutputError."""
         if several and self._is_text and self._rows:
             self._put(self._table())
+        for data in self._waiting:
+            from symbolize.report.json import render
+
+            self._put(render(data | {"kept": data["output"] in self._kept}))
         if self._symbols:
             self._put("".join(self._symbols))
         if self._form == "html" and self._pieces:

@@ -41,8 +41,8 @@ def page(sections: Iterable[str], rows: Sequence[ProfileRow] = ()) -> str:
     )
 
 
-def section(report: Report, profile: str, output: str, hints: Hints = HINTS) -> str:
-    """The report on the input `profile`, written to `output`."""
+def section(report: Report, profile: str, output: str, hints: Hints = HINTS, *, is_kept: bool = False) -> str:
+    """The report on the input `profile`, written to `output` (empty: to none) unless what was there `is_kept`."""
     advice = Advice(hints)
     advice.add(report)
     failures = (f"{failure.sentence}; names or lines may be missing, run again" for failure in report.failures)
@@ -50,9 +50,10 @@ def section(report: Report, profile: str, output: str, hints: Hints = HINTS) -> 
         f'<p class="warning">warning: {text(each)}</p>' for each in (*advice.first, *report.warnings, *failures)
     )
     hint_list = "".join(f"<li><b>{text(what)}</b>: {text(hint)}</li>" for what, hint in advice.sentences())
+    written = f"Kept {output}: names are in it, and this run found none." if is_kept else f"Written to {output}."
     return (
         f"<section><h1>{text(profile)}</h1>{warnings}"
-        f"<p><b>{text(' '.join(summary(report, Style(), UNWRAPPED)))}</b></p><p>Written to {text(output)}.</p>"
+        f"<p><b>{text(' '.join(summary(report, Style(), UNWRAPPED)))}</b></p><p>{text(written if output else '')}</p>"
         f"<h2>Heaviest functions</h2>{table(('flat', '%', 'cum', '%', 'function'), top_rows(report), 4)}"
         f"<h2>Mappings</h2>{table(('flat', 'cum', 'named', 'mapping'), mapping_rows(report), 3)}"
         + (f"<h2>What to do</h2><ul>{hint_list}</ul>" if hint_list else "")

@@ -26,14 +26,17 @@ class Subject(Protocol):
     def process(self) -> str: ...
 
 
-def as_dict(report: Report, profile: str, output: str, subject: Subject | None = None) -> dict[str, object]:
-    """The report on the input `profile`, written to `output`, as plain data."""
+def as_dict(
+    report: Report, profile: str, output: str, subject: Subject | None = None, *, is_kept: bool = False
+) -> dict[str, object]:
+    """The report on the input `profile`, written to `output` unless what was there `is_kept`, as plain data."""
     of = subject if subject is not None and subject.kind else None
     return {
         "schema_version": SCHEMA_VERSION,
         "profile": profile,
         "of": {"kind": of.kind, "detail": of.detail, "pid": of.pid, "process": of.process} if of is not None else None,
         "output": output,
+        "kept": is_kept,
         "samples": report.samples,
         "sample_count": report.sample_count,
         "sample_type": report.sample_type,
@@ -171,6 +174,6 @@ def misses(row: MappingRow) -> list[dict[str, object]]:
     ]
 
 
-def render(report: Report, profile: str, output: str, subject: Subject | None = None) -> str:
+def render(data: dict[str, object]) -> str:
     """One line of ASCII JSON, so that the reports on several profiles are JSON lines, and no name steers a terminal."""
-    return json.dumps(as_dict(report, profile, output, subject)) + "\n"
+    return json.dumps(data) + "\n"

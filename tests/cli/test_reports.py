@@ -133,6 +133,13 @@ def test_a_result_with_names_is_kept(capsys: pytest.CaptureFixture[str]) -> None
         assert "symbolize: out.pb.gz kept: names are in it, and this run found none" in err
         assert "wrote" not in out and "replaced" not in out
         assert Path("out.pb.gz").read_bytes() == named
+        for more in (["--merge", "all"], []):
+            for binaries, is_kept in (["-b", BIN], False), ([], True):
+                assert main([first, *binaries, "-o", "out.pb.gz", "-q", *more, "--report-file", "r.json"]) == 0
+                row = json.loads(Path("r.json").read_text())
+                assert (row["output"], row["kept"]) == ("out.pb.gz", is_kept)
+        assert main([first, "-o", "out.pb.gz", "-q", "--report-file", "r.html"]) == 0
+        assert "<p>Kept out.pb.gz: names are in it" in Path("r.html").read_text()
         assert main([second, "-o", "out.pb.gz", "-q"]) == 0  # of another recording
         assert Path("out.pb.gz").read_bytes() != named
 

@@ -18,6 +18,7 @@ from symbolize.core.verdict import Verdict
 from symbolize.load import pprof as loader
 from symbolize.report import HINTS, TEXTS, Report, SharedCode, build_report
 from symbolize.report.html import page, section
+from symbolize.report.json import as_dict
 from symbolize.report.json import render as render_json
 from symbolize.report.missing import Missing
 from symbolize.report.plan import render as render_plan
@@ -144,7 +145,7 @@ def test_nothing_to_weigh(stacks: list[Any]) -> None:
     """Of a profile without frames or value no percentage is shown as reached, and one without value has no samples."""
     made = report(stacks, {})
     assert made.percent == made.leaf_percent == made.lower_percent == 0
-    assert json.loads(render_json(made, "in", "out"))["symbolized_percent"] == 0
+    assert json.loads(render_json(as_dict(made, "in", "out")))["symbolized_percent"] == 0
     shown = [render(made), render_plan(made), repr(made), *several([ProfileRow.of(made, "a", "", "")], Style(), 80)]
     assert not any("100" in each for each in shown)
     has_value = bool(made.sample_value)
@@ -223,7 +224,7 @@ def test_unverified_is_marked() -> None:
 
 def test_json() -> None:
     """The JSON says everything that the text says, on one line."""
-    text = render_json(full(), "cpu.prof", "out.pb.gz")
+    text = render_json(as_dict(full(), "cpu.prof", "out.pb.gz"))
     assert text.count("\n") == 1
     assert text.endswith("\n")
     data = json.loads(text)
@@ -264,7 +265,7 @@ def test_hostile_names(form: str) -> None:
     row = ProfileRow.of(built, HOSTILE, HOSTILE, HOSTILE)
     text = {
         "text": lambda: render(built, verbose=True, width=200),
-        "json": lambda: render_json(built, HOSTILE, HOSTILE),
+        "json": lambda: render_json(as_dict(built, HOSTILE, HOSTILE)),
         "html": lambda: page([section(built, HOSTILE, HOSTILE)], [row, row]),
         "several": lambda: "\n".join(several([row], Style(), 300)),
     }[form]()
@@ -326,7 +327,7 @@ def test_approximate_lines() -> None:
     assert [(row.approximate_lines, row.approximate_value) for row in result.mappings] == [(1, 15), (0, 0), (0, 0)]
     assert render(result).count("approximate") == 1
     assert "    1 location: approximate lines, the nearest earlier ones of their functions" in render(result)
-    rows = json.loads(render_json(result, "in", "out"))["mappings"]
+    rows = json.loads(render_json(as_dict(result, "in", "out")))["mappings"]
     assert [row["approximate_lines"]["locations"] for row in rows] == [1, 0, 0]
 
 
