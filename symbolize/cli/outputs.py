@@ -5,10 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
-from symbolize.core.errors import OutputError, UsageError, first_names
+from symbolize.core.arrays import NONE
+from symbolize.core.errors import OutputError, SymbolizeError, UsageError, first_names, printable
 from symbolize.core.files import os_error_text
-from symbolize.write.outputs import Output, output_of
+from symbolize.write.files import STANDARD_OUTPUT
+from symbolize.write.outputs import PPROF, Output, output_of
+
+if TYPE_CHECKING:
+    from symbolize.profile import Profile
+
+HTML: Final = "html"
+HEAD: Final = 1 << 12
+"""Bytes of a page that have its marks."""
 
 
 def inputs_of(options: argparse.Namespace) -> list[str]:
@@ -81,6 +91,38 @@ def is_same_file(a: str, b: str) -> bool:
     """Whether writing `a` would overwrite what was written to `b`; devices and pipes take both."""
     path = os.path.realpath(a)
     return b != "-" and path == os.path.realpath(b) and (os.path.isfile(path) or not os.path.exists(path))
+
+
+def is_kept(output: Output, path: str, profile: Profile) -> bool:
+    """Whether the file at a path stays, because it has names, and by time, number and sums the samples of `profile`,
+    which has none (R279, results of earlier runs). Pprof files and pages tell."""
+    from symbolize.load import load
+    from symbolize.profile import named_locations, samples_mark
+
+    if path == STANDARD_OUTPUT or named_locations(profile).any() or not os.path.isfile(path):
+        return False
+    try:
+        if output.name == HTML:
+            from symbolize.write.page.page import mark_of
+
+            with open(path, "rb") as file:
+                return mark_of(samples_mark(profile)).encode() in file.read(HEAD)
+        before = load(path) if output.name == PPROF else None
+    except (SymbolizeError, OSError):
+        return False
+    if before is None or samples_mark(before) != samples_mark(profile):
+        return False
+    is_code = (before.locations.address != 0) | (before.locations.mapping != NONE)  # and no frame of a label
+    return bool((named_locations(before) & is_code).any())
+
+
+def kept_text(paths: Sequence[str]) -> str:
+    """What is said of files that stay."""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return (
+        f"{printable(paths[0])}{more} kept: names are in it, and this run found none; delete it, or write elsewhere "
+        "with -o"
+    )
 
 
 def stem(profile: str) -> str:

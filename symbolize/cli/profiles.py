@@ -29,14 +29,13 @@ from symbolize.cli.options import (
     percentage,
     print_error,
 )
-from symbolize.cli.outputs import chosen_output, inputs_of, is_same_file, output_paths, paths_of_all
+from symbolize.cli.outputs import chosen_output, inputs_of, is_kept, is_same_file, output_paths, paths_of_all
 from symbolize.cli.reports import FORMS, Reports, check_report, profile_name
 from symbolize.cli.selection import FILTERS, add_selection_options, filters_of
 from symbolize.cli.shown import note_labels, warn
 from symbolize.cli.symbolizing import open_symbolizer, symbolized
-from symbolize.core.arrays import NONE
-from symbolize.core.errors import InputError, OutputError, SymbolizeError, UsageError, printable
-from symbolize.write.files import STANDARD_OUTPUT, check_inputs, check_terminal
+from symbolize.core.errors import InputError, OutputError, UsageError, printable
+from symbolize.write.files import check_inputs, check_terminal
 from symbolize.write.outputs import OTLP, OUTPUTS, PPROF, Output, View
 
 if TYPE_CHECKING:
@@ -348,33 +347,12 @@ def symbolize_profile(run: Run, loaded: LoadedProfile, name: str, path: str, sym
 
 
 def write_output(run: Run, profile: Profile, path: str, name: str) -> None:
-    """Write a profile, which people call `name`, as the options say. One without any name does not replace one of
-    the same samples that has names (R279, results of earlier runs)."""
-    from symbolize.profile import named_locations
+    """Write a profile, which people call `name`, as the options say, unless what is there is kept."""
     from symbolize.write import write
 
     assert run.output is not None
     note_labels(run.options, profile)
-    if run.output.name == PPROF and not named_locations(profile).any() and is_named_result(path, profile):
+    if is_kept(run.output, path, profile):
         run.reports.keeps(path)
         return
     write(profile, path, emit=run.output.name, view=View(os.path.basename(name), filters=filters_of(run.options)))
-
-
-def is_named_result(path: str, profile: Profile) -> bool:
-    """Whether the file at a path has names, and by time, number and sums the samples of `profile`."""
-    from symbolize.load import load
-    from symbolize.profile import named_locations
-
-    if path == STANDARD_OUTPUT or not os.path.isfile(path):
-        return False
-    try:
-        before = load(path)
-    except SymbolizeError:
-        return False
-    facts = (
-        (each.time_nanos, len(each.samples), sorted(each.samples.values.sum(axis=0).tolist()))
-        for each in (before, profile)
-    )
-    is_code = (before.locations.address != 0) | (before.locations.mapping != NONE)  # and no frame of a label
-    return next(facts) == next(facts) and bool((named_locations(before) & is_code).any())

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from symbolize.cli.options import merges_all, print_error, print_output
+from symbolize.cli.outputs import kept_text
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.terminal import DEFAULT_WIDTH, Style, cells, has_colour, width_of, wrapped
 from symbolize.write.files import STANDARD_OUTPUT, output_file
@@ -165,11 +166,7 @@ class Reports:
         if not self._quiet:
             self._warn_of_nameless()
         if self._kept:
-            more = f" and {len(self._kept) - 1} more" if len(self._kept) > 1 else ""
-            print_error(
-                f"symbolize: {printable(self._kept[0])}{more} kept: names are in it, and this run found none; "
-                "delete it, or write elsewhere with -o"
-            )
+            print_error(f"symbolize: {kept_text(self._kept)}")
 
     def _warn_of_nameless(self) -> None:
         if len(self._nameless) == 1:

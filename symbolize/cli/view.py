@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from symbolize.cli.arguments import Parser
 from symbolize.cli.inputs import add_profiles
 from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, MERGED, merges_all, print_error
-from symbolize.cli.outputs import chosen_output, inputs_of, output_paths, paths_of_all
+from symbolize.cli.outputs import HTML, chosen_output, inputs_of, is_kept, kept_text, output_paths, paths_of_all
 from symbolize.cli.selection import filters_of
 from symbolize.cli.shown import (
     SHOW_BRIEF,
@@ -36,8 +36,6 @@ from symbolize.write.outputs import OUTPUTS, PPROF, View
 if TYPE_CHECKING:
     from symbolize.pipeline import Symbolizer
     from symbolize.write.outputs import Output
-
-HTML = "html"
 
 
 def view_parser() -> Parser:
@@ -145,8 +143,12 @@ def write_views(
         if title == view.base_title:  # files of one name in two folders
             view = replace(view, base_title=options.base)
             title = each.title
-        write(each.profile, to, emit=output.name, view=replace(view, title=title))
-        if not options.quiet and to != STANDARD_OUTPUT:
+        stays = view.base is None and is_kept(output, to, each.profile)
+        if stays:
+            print_error(f"symbolize: {kept_text([to])}")
+        else:
+            write(each.profile, to, emit=output.name, view=replace(view, title=title))
+        if not stays and not options.quiet and to != STANDARD_OUTPUT:
             named = "" if each.named_percent is None else f": {each.named_percent:.1f} % of the samples in named code"
             print_error(f"{'replaced' if exists else 'wrote'} {printable(to)}{named}")
         if options.open:

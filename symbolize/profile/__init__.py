@@ -24,7 +24,7 @@ from symbolize.profile.model import (
     StackSource,
     ValueType,
 )
-from symbolize.profile.names import lines_per_location, named_locations, set_flags
+from symbolize.profile.names import lines_per_location, named_locations, samples_mark, set_flags
 from symbolize.profile.sample_types import choose_sample_type, with_sample_type
 from symbolize.profile.stack_dumps import StackDumps
 from symbolize.profile.strings import Strings
@@ -59,6 +59,7 @@ __all__ = [
     "lines_per_location",
     "merged",
     "named_locations",
+    "samples_mark",
     "set_flags",
     "used_locations",
     "with_caveats",

@@ -1,9 +1,15 @@
 """Which locations of a profile have names, and what its mappings say of that."""
 
+from hashlib import sha256
+from typing import Final
+
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int64, offsets_of
 from symbolize.profile.model import Profile
+
+MARK: Final = 32
+"""Digits of the mark of samples."""
 
 
 def lines_per_location(profile: Profile, wanted: Bool) -> Int64:
@@ -17,6 +23,13 @@ def lines_per_location(profile: Profile, wanted: Bool) -> Int64:
 def named_locations(profile: Profile) -> Bool:
     """Which locations have a line whose function has a name: bool[n]."""
     return lines_per_location(profile, profile.functions.name[profile.locations.lines.function] != 0) > 0
+
+
+def samples_mark(profile: Profile) -> str:
+    """A text that is the same for results of the same samples: of their time, number and sums, in hex."""
+    values = profile.samples.values
+    facts = profile.time_nanos, len(values), sorted(values.sum(axis=0).tolist())
+    return sha256(repr(facts).encode()).hexdigest()[:MARK]
 
 
 def set_flags(profile: Profile, touched: Bool) -> None:

@@ -50,7 +50,8 @@ class View:
     """What a view shows of a profile: its `title` (empty: the name of its file), the sample type that comes first, by
     name or number (empty: the profile's own), the samples and frames that `filters` leave, the `base` that it is
     compared with, with `normalize` scaled to its totals, and where `sources` are found. A pprof file has what the
-    filters leave, and that sample type as its default. `caveats` are set when it is written."""
+    filters leave, and that sample type as its default. `caveats`, and `named_samples`, the mark of samples that have
+    names, are set when it is written."""
 
     title: str = ""
     sample_type: str = ""
@@ -60,6 +61,7 @@ class View:
     sources: "Sources | None" = None
     caveats: tuple[str, ...] = ()
     normalize: bool = False
+    named_samples: str = ""
 
     def __post_init__(self) -> None:
         for name in ("title", "sample_type", "base_title"):
@@ -130,14 +132,15 @@ def kinds_with_base() -> str:
 def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[bytes]:
     """The bytes of a view of `profile`. Raises UsageError for a base or sample type that cannot be shown."""
     from symbolize import analysis
-    from symbolize.profile import caveats_of, with_sample_type
+    from symbolize.profile import caveats_of, named_locations, samples_mark, with_sample_type
 
     view = view if view.title else replace(view, title=os.path.basename(profile.source) or "profile")
     both = (profile, view.base) if view.base is not None else (profile,)
     caveats = [text for each in both for text in caveats_of(each)]
     if view.base is not None and view.normalize:
         caveats.append("values are scaled to the total of the base")
-    view = replace(view, caveats=tuple(caveats))
+    is_named = view.base is None and bool(named_locations(profile).any())
+    view = replace(view, caveats=tuple(caveats), named_samples=samples_mark(profile) if is_named else "")
     profile = with_sample_type(profile, view.sample_type)
     stacks = analysis.stacks_of(profile, view.filters, has_lines=output.has_files)
     if view.base is not None:

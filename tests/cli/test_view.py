@@ -191,6 +191,23 @@ def test_view(capsys: pytest.CaptureFixture[str]) -> None:
     assert err.endswith("has no names: give the folders with its binaries with -b\nwrote pages/ledger-gcc-pie.html\n")
 
 
+def test_a_page_with_names_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    """A page that has names stays where the same samples have none now, by either command, and only then."""
+    printed(capsys, "view", PROFILE, "-b", BIN, "-o", "p.html")
+    named = Path("p.html").read_bytes()
+    for command in (["view"], []):
+        _, err = printed(capsys, *command, PROFILE, "-o", "p.html")
+        assert "symbolize: p.html kept: names are in it, and this run found none; delete it, or write" in err
+        assert "replaced" not in err and Path("p.html").read_bytes() == named
+    _, err = printed(capsys, "view", PROFILE, "-o", "p.html", "--base", CLANG)
+    assert "replaced p.html" in err
+    printed(capsys, "view", PROFILE, "-o", "p.html")
+    nameless = Path("p.html").read_bytes()
+    assert printed(capsys, "view", PROFILE, "-b", BIN, "-o", "p.html")[1].count("replaced p.html") == 1
+    assert printed(capsys, "view", CLANG, "-o", "p.html")[1].endswith("replaced p.html\n")  # of another recording
+    assert Path("p.html").read_bytes() != nameless
+
+
 def test_view_of_a_trace(capsys: pytest.CaptureFixture[str]) -> None:
     """The profiles of a trace get a page each in a folder; tables and differences want one of them."""
     Path("x.pftrace").write_bytes(trace(1, 2))

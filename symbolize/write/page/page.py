@@ -68,6 +68,8 @@ class Picture:
     """Texts of the source files to embed, by their path in `lines` and in the frames."""
     caveats: Sequence[str] = ()
     """Which binaries are not proved."""
+    named_samples: str = ""
+    """The mark of the samples, if they have names."""
 
 
 def pieces(stacks: "Stacks", view: "View") -> Iterator[bytes]:
@@ -90,6 +92,7 @@ def picture_of(stacks: "Stacks", view: "View") -> Picture:
         frame_lines=heaviest_lines(stacks),
         sources=sources,
         caveats=view.caveats,
+        named_samples=view.named_samples,
     )
     if view.base is None:
         return replace(picture, totals=totals)
@@ -119,6 +122,11 @@ def heaviest_lines(stacks: "Stacks") -> "Int64":
     return result
 
 
+def mark_of(named_samples: str) -> str:
+    """The element in the head of a page that says which samples it has with names."""
+    return f'<meta name="named-samples" content="{named_samples}">'
+
+
 def page_pieces(picture: Picture) -> Iterator[bytes]:
     """The page, piece by piece. Equal pictures give equal bytes.
 
@@ -130,6 +138,7 @@ def page_pieces(picture: Picture) -> Iterator[bytes]:
     texts: dict[str, str] = {
         "TITLE": html.escape(printable(picture.title)),
         "CAVEATS": "".join(f'<p class="caveat">{html.escape(printable(each))}</p>' for each in picture.caveats),
+        "NAMED": mark_of(picture.named_samples),
         "SCRIPT-HASH": _hash(script),
         "STYLE-HASH": _hash(style),
         "STYLE": style,
