@@ -278,8 +278,9 @@ class Symbolizer(Closeable):
             folded, origin = self._name_by_callers(profile, folded, [lookup for lookup, _ in lookups])
             resolutions.add_locations(origin)
             replaced, approximate = (np.concatenate((column, column[origin])) for column in (replaced, approximate))
-        warnings = [*self._warnings(profile), *(() if len(profile.samples) else ("the profile has no samples",))]
-        report = build_report(profile, resolutions.reasons, resolutions.all, warnings, folded, approximate)
+        warnings = [*profile.warnings, *(() if len(profile.samples) else ("the profile has no samples",))]
+        problems = self._problems()
+        report = build_report(profile, resolutions.reasons, resolutions.all, warnings, problems, folded, approximate)
         # Names that came along stay as sure as they were.
         profile = with_caveats(profile, report.caveats, keeps_earlier=report.had_names > 0)
         by_lookup, profile = replaced[used_locations(profile)], compact(profile)
@@ -290,7 +291,7 @@ class Symbolizer(Closeable):
             by_lookup = by_lookup[rows]
         if self._edits:
             profile = combine(self._edits.apply(profile))
-            report.warnings.extend(each for each in profile.warnings if each not in warnings)
+            report.own_warnings.extend(each for each in profile.warnings if each not in warnings)
             by_lookup, profile = by_lookup[used_locations(profile)], compact(profile)
         return Result(profile, report, by_lookup)
 
@@ -308,7 +309,7 @@ class Symbolizer(Closeable):
                 resolutions.note(each.mapping, state="kept table" if is_kept else "to decode")
         named = named_locations(profile) & (resolutions.reasons > Reason.HAD_NAMES)
         resolutions.reasons[named] = Reason.HAD_NAMES
-        return build_report(profile, resolutions.reasons, resolutions.all, self._warnings(profile))
+        return build_report(profile, resolutions.reasons, resolutions.all, profile.warnings, self._problems())
 
     def pending_decodes(self, resolutions: Resolutions) -> list[PendingDecode]:
         """What has to be decoded for a profile: the binaries without a table, with the vaddrs to look up."""
@@ -431,8 +432,8 @@ class Symbolizer(Closeable):
             changed[profile.locations.mapping[renamed]] = True
             set_flags(profile, changed[:-1])
 
-    def _warnings(self, profile: Profile) -> list[str]:
-        """Those of the loader, and problems with the installation, folders and the cache not reported before."""
+    def _problems(self) -> list[str]:
+        """Problems with the installation, folders and the cache that were not reported before."""
         slow = uncompiled()
         problems = [
             *([slow] if slow is not None else ()),
@@ -442,7 +443,7 @@ class Symbolizer(Closeable):
         ]
         problems = [problem for problem in problems if problem not in self._reported]
         self._reported.update(problems)
-        return [*profile.warnings, *problems]
+        return problems
 
 
 def deobfuscator(maps: Sequence[str]) -> "Deobfuscator":

@@ -28,6 +28,8 @@ from symbolize.batch.monitoring.observers import Observer
 from symbolize.batch.retention import forget_unseen, note_unseen, prune_outputs
 from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
 from symbolize.batch.tasks import (
+    CACHE,
+    RUN,
     SPILLS,
     DecodeResult,
     DecodeTask,
@@ -54,8 +56,8 @@ RESULTS: Final = 1
 batch makes them again; a release that changes none does not."""
 MAX_FETCHES: Final = 4
 """Times that files are fetched: those that were fetched may need others."""
-MAX_CACHE_PROBLEMS: Final = 4
-"""Problems of caches that are reported, of all workers together."""
+MAX_PROBLEMS: Final = {CACHE: 4, RUN: 64}
+"""Problems that are reported, of all workers together."""
 WITHOUT_EFFECT: Final = ("shared", "run", "cache", "cache_limit", "refresh_misses", "downloads", "ignored")
 """Fields of `WorkerConfig` that outputs do not depend on."""
 INPUTS_AT_ONCE: Final = 512
@@ -159,7 +161,7 @@ class Batch(Closeable):
         self._epoch = 0
         self._spills = 0
         self._missing: set[str] = set()
-        self._cache_problems: set[str] = set()
+        self._problems: dict[str, set[str]] = {where: set() for where in MAX_PROBLEMS}
         self._breaker = Breaker(observer.problem)
         self._exclusions = Exclusions(plan.exclude)
         self.unlisted = 0
@@ -312,12 +314,12 @@ class Batch(Closeable):
     def retry_failed(self) -> None:
         """Retry inputs whose servers did not answer or whose binaries were written to, and those that lack names
         because a debuginfod server failed, if one of these servers answers now."""
-        self._manifest.retry_failed(UNREACHABLE)
-        self._manifest.retry_failed(Reason.CHANGED.code)
+        reasons = [UNREACHABLE, Reason.CHANGED.code]
         if self._config.debuginfod and self._manifest.count_reasons(Reason.SERVER_FAILED.code):
             with self._fetcher() as fetcher:
                 if any(is_up for is_up, _ in fetcher.client.probe().values()):
-                    self._manifest.retry_failed(Reason.SERVER_FAILED.code)
+                    reasons.append(Reason.SERVER_FAILED.code)
+        self._renewed += Counter({Renewed.FAILED: sum(map(self._manifest.retry_failed, reasons))})
 
     def retry_missing(self) -> int:
         """Make inputs new that are done and miss names, if the folders or servers have files for them now that they had
@@ -343,7 +345,9 @@ class Batch(Closeable):
     def watch_binaries(self) -> int:
         """As `retry_missing` for the folders alone, for a batch that calls this again and again; a look that would come
         too soon is left out."""
-        return self._late.look_on()
+        renewed = self._late.look_on()
+        self._renewed += Counter({Renewed.WATCHED: renewed})
+        return renewed
 
     def _symbolize(
         self, stage: str, state: State, may_defer: bool, may_want: bool = False
@@ -398,7 +402,7 @@ class Batch(Closeable):
         if done.fatal:
             raise OutputError(done.fatal)
         results = [each._replace(attempts=outcome.attempts) for each in done.results]
-        self._report_cache_problems(done.problems)
+        self._report(done.problems)
         self._remove_superseded(results)
         self._manifest.record([each for each in results if each.reason != FETCH], done.requests, self._config.rows)
         by_number = {item.number: item for item in items}
@@ -408,13 +412,13 @@ class Batch(Closeable):
             self._observer.handled(by_number[each.number], shown)
         return ()
 
-    def _report_cache_problems(self, problems: Sequence[str]) -> None:
-        """Report problems of the cache, each kind once for all workers."""
-        for problem in problems:
+    def _report(self, problems: Sequence[tuple[str, str]]) -> None:
+        """Report what is wrong with the cache and with the run, each kind once for all workers."""
+        for where, problem in problems:
             kind = problem.partition(": ")[0]  # a store that fails is one problem, whatever each worker asked it for
-            if kind not in self._cache_problems and len(self._cache_problems) < MAX_CACHE_PROBLEMS:
-                self._cache_problems.add(kind)
-                self._observer.problem("table cache", problem)
+            if kind not in self._problems[where] and len(self._problems[where]) < MAX_PROBLEMS[where]:
+                self._problems[where].add(kind)
+                self._observer.problem(where, problem)
 
     def _remove_superseded(self, results: Sequence[InputResult]) -> None:
         """Remove outputs that inputs had before they changed and no longer have."""
@@ -456,7 +460,7 @@ class Batch(Closeable):
                 RunTables(self._shared, False).give_up(outcome.task.key, reason)
             if result.fatal:
                 raise OutputError(result.fatal)
-            self._report_cache_problems(result.problems)
+            self._report(result.problems)
             self._manifest.mark_decoded(result.key, result.addresses, result.size, result.seconds, result.failure)
             self._observer.decoded(result)
 

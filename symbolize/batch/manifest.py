@@ -64,15 +64,17 @@ class State(enum.IntEnum):
 
 
 class Renewed(enum.StrEnum):
-    """Why an input that an earlier run did, or put into quarantine, is done again."""
+    """Why an input that was done, or put into quarantine, is done again."""
 
     ASKED = "asked"
     CHANGED = "changed"
     RESULTS = "results"
     OPTIONS = "options"
     OUTPUT = "output"
+    RETRIED = "retried"
     FAILED = "failed"
     BINARIES = "binaries"
+    WATCHED = "watched"
 
 
 class ProfileRow(NamedTuple):
@@ -283,8 +285,13 @@ class Manifest:
                             why = Renewed.RESULTS
                         elif before != options:
                             why = Renewed.OPTIONS
+                        elif is_gone:
+                            why = Renewed.OUTPUT
+                        elif reason == IGNORED and not ignores:
+                            why = Renewed.OPTIONS
                         else:
-                            why = Renewed.OUTPUT if is_gone else Renewed.FAILED
+                            is_failure = reason == UNREACHABLE or reason in INCOMPLETE
+                            why = Renewed.FAILED if is_failure else Renewed.RETRIED
                         renewed[why] += 1
                     state = State.NEW
                     base.execute(
@@ -378,13 +385,13 @@ class Manifest:
         """How many inputs the next run does again because something failed: their server, or a source of names."""
         return self.count_reasons(UNREACHABLE, *INCOMPLETE)
 
-    def retry_failed(self, reason: str) -> None:
-        """Make the inputs with `reason`, UNREACHABLE or one of INCOMPLETE, new again."""
+    def retry_failed(self, reason: str) -> int:
+        """Make the inputs with `reason`, UNREACHABLE or one of INCOMPLETE, new again; how many."""
         with self.writing() as base:
-            base.execute(
+            return base.execute(
                 "UPDATE inputs SET state = ?, reason = '', detail = '' WHERE turn = ? AND reason = ?",
                 (State.NEW, self.generation, reason),
-            )
+            ).rowcount
 
     def make_new(self, numbers: Iterable[int]) -> None:
         """Make the inputs with these numbers new again."""

@@ -48,6 +48,7 @@ from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
 from symbolize.load.open import load_all, load_one
 from symbolize.pipeline import Result, Symbolizer
 from symbolize.profile import Profile
+from symbolize.report import Report
 from symbolize.report.json import coverage
 from symbolize.resolve.resolution import Resolutions
 from symbolize.resolve.resolver import PendingDecode
@@ -70,6 +71,8 @@ MAX_REQUESTED: Final = 4 << 20
 UNREADABLE: Final = ("empty", "no-profile", "damaged", "denied", "gone")
 """Kinds of inputs that cannot be read: without bytes, of no known format, damaged, not permitted, removed."""
 SPILLS: Final = "asked"
+CACHE, RUN = "table cache", "run"
+"""What has problems that are no fault of an input: the cache; folders, mapping files and the installation."""
 NAMING_ERRORS: Final = (
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG, errno.ELOOP),
     *(errno.EINVAL, errno.EILSEQ),
@@ -128,14 +131,14 @@ class TaskResult(NamedTuple):
     """The result of a `SymbolizeTask`: for each input, and what has to be decoded for those that wait.
 
     `fatal` says why no input can be done, as when the disk is full. `wanted` are the build ids of files to fetch, with
-    their kinds; `problems` are those of the cache.
+    their kinds; `problems` are no fault of an input, each with what has it, CACHE or RUN.
     """
 
     results: tuple[InputResult, ...] = ()
     requests: tuple[DecodeRequest, ...] = ()
     fatal: str = ""
     wanted: tuple[tuple[str, tuple[Kind, ...]], ...] = ()
-    problems: tuple[str, ...] = ()
+    problems: tuple[tuple[str, str], ...] = ()
 
 
 class DecodeTask(NamedTuple):
@@ -156,7 +159,7 @@ class DecodeResult(NamedTuple):
     seconds: float = 0.0
     failure: str = ""
     fatal: str = ""
-    problems: tuple[str, ...] = ()
+    problems: tuple[tuple[str, str], ...] = ()
 
 
 class Waiting(NamedTuple):
@@ -198,7 +201,8 @@ class Worker:
         self.requested: dict[str, UInt64] = {}
         self._epoch = -1
         self._open_files = ExitStack()
-        self._reported: set[str] = set()
+        self._problems: list[tuple[str, str]] = []
+        self._reported: set[tuple[str, str]] = set()
         self.symbolizer = self._open()
         self.files = KnownFiles(self.symbolizer.index)
 
@@ -248,11 +252,19 @@ class Worker:
             self.files.note(profile)
         return self.symbolizer.match(profile)
 
-    def new_problems(self) -> tuple[str, ...]:
-        """The problems of the cache that were not reported before."""
-        problems = tuple(each for each in (self.cache.problems if self.cache else ()) if each not in self._reported)
-        self._reported.update(problems)
-        return problems
+    def note(self, report: Report) -> None:
+        """Note what is wrong with the run by the report on a profile: with folders, mapping files, the installation."""
+        self._problems += ((RUN, each) for each in report.problems)
+
+    def new_problems(self) -> tuple[tuple[str, str], ...]:
+        """What is wrong with the cache and with the run, and was not reported before."""
+        of_cache = self.cache.problems if self.cache else []
+        problems = [(CACHE, each) for each in of_cache]
+        problems += (each for each in self._problems if each[1] not in of_cache)  # reports have those of the cache too
+        self._problems.clear()
+        new = tuple(each for each in dict.fromkeys(problems) if each not in self._reported)
+        self._reported.update(new)
+        return new
 
     def close(self) -> None:
         """Close all files."""
@@ -405,6 +417,7 @@ def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Res
     for failure in result.report.failures:
         outputs.failures.setdefault(failure.place, failure)
     outputs.wants.update(worker.files.wants(result.report))
+    worker.note(result.report)
     name = (f"{item.folder}/{loaded.name}" if loaded.name else item.name) + ENDING
     if not result.report.percent:
         for row in item.before:

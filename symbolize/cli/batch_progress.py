@@ -38,8 +38,10 @@ RENEWED: Final = {
     Renewed.RESULTS: "because this version of symbolize has other results",
     Renewed.OPTIONS: "because of other options",
     Renewed.OUTPUT: "because an output is gone or has changed",
+    Renewed.RETRIED: "as asked with --retry-quarantined",
     Renewed.FAILED: "because something failed",
-    Renewed.BINARIES: "because there are new files with names",
+    Renewed.BINARIES: "because --retry-missing found files for them",
+    Renewed.WATCHED: "because --watch found files for them",
 }
 RESULTS: Final = {State.DONE: "symbolized", State.SCANNED: "put off", State.QUARANTINED: "quarantined"}
 
@@ -80,7 +82,7 @@ class BatchProgress(Observer):
             text += f", {quarantined} quarantined already"
         if renewed:
             reasons = ", ".join(f"{count} {RENEWED[Renewed(why)]}" for why, count in renewed.items())
-            text += f"; {sum(renewed.values())} of earlier runs are done again: {reasons}"
+            text += f"; {sum(renewed.values())} are done again: {reasons}"
         self._line(text)
 
     def warn(self, text: str) -> None:

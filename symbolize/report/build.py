@@ -89,13 +89,14 @@ def build_report(
     profile: Profile,
     reasons: UInt8,
     outcomes: Sequence[MappingOutcome],
-    warnings: list[str],
+    warnings: Sequence[str],
+    problems: Sequence[str] = (),
     folded: Sequence[SharedCode] = (),
     approximate: Bool | None = None,
 ) -> Report:
     """Group the outcomes of all locations that samples use by mapping and reason, weighted by sample value.
 
-    `approximate` marks the locations whose line is not their own.
+    `warnings` are on the profile, `problems` of the run; `approximate` marks the locations whose line is not their own.
     """
     strings, locations = profile.strings, profile.locations
     weights = weights_of(profile)
@@ -117,7 +118,8 @@ def build_report(
         strings.text(kind.type) if kind else "",
         strings.text(kind.unit) if kind else "",
         weights.functions.heaviest(0, TOP_FUNCTIONS),
-        warnings,
+        list(warnings),
+        list(problems),
         sorted(folded, key=lambda code: (-code.value, code.binary, code.begin)),
         float(weights.leaves.sum()),
         float(weights.leaves[named].sum()),

@@ -64,7 +64,8 @@ def as_dict(
 
 
 def coverage(report: Report) -> dict[str, object]:
-    """What was found and what was not, as plain data: the short form for the report on many profiles."""
+    """What was found and what was not, as plain data: the short form for the report on many profiles, without what is
+    wrong with the run."""
     return {
         "samples": report.samples,
         "sample_type": report.sample_type,
@@ -84,7 +85,7 @@ def coverage(report: Report) -> dict[str, object]:
         "failures": failures(report),
         "server_failures": server_failures(report),
         "caveats": report.caveats,
-        "warnings": report.warnings,
+        "warnings": report.own_warnings,
     }
 
 

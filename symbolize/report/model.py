@@ -144,7 +144,8 @@ class Report:
     `symbolized_value` count frames: a sample adds its value for every frame of its stack. Values below 0 count with
     their size, but for those of `top`, the functions and unnamed mappings with the largest value of their own.
     `samples` are the distinct ones of the profile; `sample_count` is how often they were taken, None if that is not
-    known.
+    known. `own_warnings` are on the profile; `problems` are of the run, with the installation, folders and the cache,
+    and only those that no earlier report has.
     """
 
     mappings: list[MappingRow]
@@ -157,7 +158,8 @@ class Report:
     sample_type: str
     unit: str
     top: list[FunctionRow]
-    warnings: list[str]
+    own_warnings: list[str]
+    problems: list[str] = field(default_factory=list)
     folded: list[SharedCode] = field(default_factory=list)
     leaf_value: float = 0.0
     symbolized_leaf_value: float = 0.0
@@ -176,6 +178,11 @@ class Report:
         if self.sample_value:
             return ""
         return f"no samples: all values of {printable(self.sample_type)} are 0" if self.samples else "no samples"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the profile, and with the run."""
+        return [*self.own_warnings, *self.problems]
 
     @property
     def percent(self) -> float:

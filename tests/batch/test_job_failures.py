@@ -12,7 +12,7 @@ import pytest
 from symbolize.batch import tasks as batch_tasks
 from symbolize.batch.engines.engine import Failure, Limits, Outcome, Task
 from symbolize.batch.job import Batch
-from symbolize.batch.manifest import UNREACHABLE, InputResult, Manifest, ProfileRow, State
+from symbolize.batch.manifest import UNREACHABLE, InputResult, Manifest, ProfileRow, Renewed, State
 from symbolize.core.errors import OutputError
 from symbolize.core.reasons import Reason
 from symbolize.load import load
@@ -137,6 +137,19 @@ def test_a_binary_that_cannot_be_decoded(some: Path, tmp_path: Path) -> None:
     assert load(out / "a.pb.gz").locations.has_lines()[of_it].any()
 
 
+def test_problems_of_folders_are_of_no_input(some: Path, tmp_path: Path) -> None:
+    """What is wrong with a folder is told once, as a problem of the run; the inputs have their own warnings alone."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/broken").write_bytes(b"\x7fELF")
+    given = plan(some, tmp_path / "out", [*BINS, str(tmp_path / "folder")])
+    _, seen = run_plan(given)
+    (problem,) = seen.problems
+    assert problem.startswith(f"run {tmp_path}/folder/broken: ")
+    with Manifest(given.state + "/manifest.sqlite") as manifest:
+        warnings = [row.coverage["warnings"] for each in manifest.rows() for row in manifest.profiles(each.number)]
+    assert warnings and not any(warnings)
+
+
 def test_problems_of_caches_are_told_once(some: Path, tmp_path: Path) -> None:
     """Of each kind one, by whichever worker, and not too many."""
 
@@ -144,7 +157,8 @@ def test_problems_of_caches_are_told_once(some: Path, tmp_path: Path) -> None:
         def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
             for number, each in enumerate(super().run(tasks, limits)):
                 problems = (f"store: {each.task.key}", *(f"{kind}{number}: x" for kind in "ab"))
-                yield each._replace(value=each.value._replace(problems=problems))
+                pairs = tuple(("table cache", problem) for problem in problems)
+                yield each._replace(value=each.value._replace(problems=pairs))
 
     _, seen = run_plan(plan(some, tmp_path / "out", BINS), Complaining())
     assert seen.problems == ["table cache store: 1", "table cache a0: x", "table cache b0: x", "table cache a1: x"]
@@ -218,6 +232,7 @@ def test_trying_again_while_watching(tmp_path: Path, monkeypatch: pytest.MonkeyP
             batch.retry_failed()
             states.append([row.state for row in manifest.rows()])
         assert probed == []
+        assert batch._renewed == {Renewed.FAILED: 2}
     new, done, bad = State.NEW, State.DONE, State.QUARANTINED
     assert states == [[new, done, bad], [new, new, bad], [new, new, bad]]
 

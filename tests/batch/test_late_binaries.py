@@ -8,7 +8,7 @@ import pytest
 
 from symbolize.batch.job import Batch, Plan
 from symbolize.batch.late_binaries import LateBinaries, is_lasting, marks
-from symbolize.batch.manifest import Manifest, State
+from symbolize.batch.manifest import Manifest, Renewed, State
 from symbolize.binaries import BinaryIndex
 from symbolize.elf import read_build_id
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
@@ -134,6 +134,8 @@ def test_while_watching(binaries: Path, tmp_path: Path) -> None:
         batch.work()
         assert [look(), look()] == [0, 0]
         late.close()
+        batch._late.look_on = lambda: 1  # type: ignore[method-assign]
+        assert (batch.watch_binaries(), batch._renewed) == (1, {Renewed.WATCHED: 1})
     run_plan(plan(tmp_path / "in", tmp_path / "whole", [binaries]))
     assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.manifest import INCOMPLETE, UNREACHABLE, InputResult, Manifest, ProfileRow, Renewed, State
+from symbolize.batch.manifest import IGNORED, INCOMPLETE, UNREACHABLE, InputResult, Manifest, ProfileRow, Renewed, State
 from symbolize.storage.input_names import Input
 
 
@@ -68,12 +68,14 @@ QUARANTINED_BEFORE = InputResult(1, State.QUARANTINED, (), "crash", "it died", 2
         (DONE_BEFORE, {"generation": 0, "again": True, "retry": True}, None, False),
         (DONE_BEFORE, {"generation": 0, "version": "2"}, Renewed.CHANGED, True),
         (QUARANTINED_BEFORE, {}, None, False),
-        (QUARANTINED_BEFORE, {"retry": True}, Renewed.FAILED, False),
+        (QUARANTINED_BEFORE, {"retry": True}, Renewed.RETRIED, False),
         (QUARANTINED_BEFORE, {"again": True}, Renewed.ASKED, False),
         (QUARANTINED_BEFORE, {"version": "2"}, Renewed.CHANGED, False),
         (QUARANTINED_BEFORE, {"options": "1 other"}, Renewed.OPTIONS, False),
         (QUARANTINED_BEFORE, {"is_there": lambda output, size: False}, None, False),
         (QUARANTINED_BEFORE._replace(reason=UNREACHABLE), {}, Renewed.FAILED, False),
+        (QUARANTINED_BEFORE._replace(reason=IGNORED), {"ignores": True}, None, False),
+        (QUARANTINED_BEFORE._replace(reason=IGNORED), {}, Renewed.OPTIONS, False),
     ],
 )
 def test_which_inputs_are_done_again(
@@ -103,4 +105,4 @@ def test_which_inputs_are_done_again(
         manifest.record([before])
         manifest.generation += 1
         manifest.add([found._replace(version=version)], options, retry=False, again=False)
-        assert manifest.count()[State.NEW] == (before.reason in (*INCOMPLETE, UNREACHABLE))
+        assert manifest.count()[State.NEW] == (before.reason in (*INCOMPLETE, UNREACHABLE, IGNORED))

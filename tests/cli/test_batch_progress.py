@@ -37,7 +37,7 @@ def test_lines_without_terminal(capsys: pytest.CaptureFixture[str]) -> None:
         progress.began(100, 5, 1, {Renewed.RESULTS: 60, "changed": 2})
         progress.entered("scan", 100)
         assert lines(capsys) == [
-            "100 inputs, 5 done already, 1 quarantined already; 62 of earlier runs are done again: 60 because this "
+            "100 inputs, 5 done already, 1 quarantined already; 62 are done again: 60 because this "
             "version of symbolize has other results, 2 because the input has changed",
             "scan: 100 inputs",
         ]

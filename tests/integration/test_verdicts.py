@@ -97,7 +97,7 @@ class TestCaveats:
         """The header of a profile that is sent back has the sentence, and stays short."""
         report = symbolize.symbolize(RECORDED, FOLDER).report
         assert json.loads(short(report))["caveats"] == report.caveats != []
-        report.warnings = ["\N{SNOWMAN}" * 1000] * 100
+        report.own_warnings = ["\N{SNOWMAN}" * 1000] * 100
         assert len(short(report)) <= 8 << 10 and json.loads(short(report))["caveats"] == report.caveats
 
     def test_what_is_proved(self, tmp_path: Path) -> None:

@@ -338,7 +338,7 @@ def test_folded_code() -> None:
     rows = {address: np.array([row]) for row, address in enumerate(made.locations.address.tolist())}
     codes = np.full(len(made.locations), Reason.SYMBOLIZED, np.uint8)
     folded = [SharedCode("app", place.address, 1, "", [], rows[place.address]) for place in (LOST, RAW, LEAF, ROOT)]
-    result = build_report(made, codes, [Resolution(mapping=0)], [], folded)
+    result = build_report(made, codes, [Resolution(mapping=0)], [], folded=folded)
     assert [(code.begin, code.shown, code.value) for code in result.folded] == [
         (ROOT.address, "main", 16),
         (LEAF.address, "outer", 15),

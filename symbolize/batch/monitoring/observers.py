@@ -30,7 +30,7 @@ class Observer(Closeable):
         """The batch is over, however it ended."""
 
     def began(self, waiting: int, done: int, quarantined: int, renewed: Mapping[str, int]) -> None:
-        """So many inputs wait, and so many were done or quarantined by earlier runs. Of those that wait, `renewed` were
+        """So many inputs wait, and so many were done or quarantined before. Of those that wait, `renewed` were
         so too, by the reason why they are done again (a value of `Renewed`)."""
 
     def problem(self, where: str, text: str) -> None:
