@@ -59,22 +59,20 @@ class Advice:
             for reason, _, value in row.misses:
                 if reason is Reason.NO_MAPPING and not has_map:
                     self._add(TEXTS[reason], NO_MEMORY_MAP, row.missed_flat[reason] / leaves, value / frames)
-                elif reason in NO_LIST and (kind := kind_of(row.name)) and kind in self._hints:
-                    self._add(kind, self._hints[kind], row.missed_flat[reason] / leaves, value / frames)
                 else:
-                    self.add_miss(reason, row.missed_flat[reason] / leaves, value / frames)
+                    self.add_miss(reason, row.name, row.missed_flat[reason] / leaves, value / frames)
             if is_bare(row):
                 self._add(*NAMES_ONLY, row.without_lines_flat / leaves, row.without_lines_value / frames)
             is_doubtful = row.symbolized_locations and row.verdict is Verdict.UNVERIFIED
             if row.files and is_doubtful and not is_no_file(row.name):  # lists of symbols have no build ids
                 self._add(*UNVERIFIED, row.symbolized_flat / leaves, row.symbolized_value / frames)
 
-    def add_miss(self, reason: Reason, leaves: float, frames: float) -> None:
-        """Add the hint for what a mapping misses for a reason."""
+    def add_miss(self, reason: Reason, name: str, leaves: float, frames: float) -> None:
+        """Add the hint for what a mapping of this name misses for a reason."""
         if reason is Reason.NOT_ASKED:
             self._not_asked = True
-        elif reason in self._hints:
-            self._add(TEXTS[reason], self._hints[reason], leaves, frames)
+        elif found := hint_of(reason, name, self._hints):
+            self._add(*found, leaves, frames)
 
     def _add(self, what: str, hint: str, leaves: float, frames: float) -> None:
         self._sums.setdefault((what, hint), Sums()).add(leaves, frames)
@@ -106,6 +104,14 @@ class Advice:
             yield style.bold("what to do")
         for what, hint in sentences:
             yield from wrapped(f"{what}: {hint}", width, 2 * INDENT, INDENT)
+
+
+def hint_of(reason: Reason, name: str, hints: Hints) -> tuple[str, str] | None:
+    """What a mapping of this name misses for a reason, and what helps; None if `hints` have nothing against it."""
+    kind = kind_of(name) if reason in NO_LIST else ""
+    if kind in hints:
+        return kind, hints[kind]
+    return (TEXTS[reason], hints[reason]) if reason in hints else None
 
 
 def kind_of(name: str) -> str:

@@ -3,6 +3,7 @@
 from symbolize.core.errors import printable
 from symbolize.core.mapped_names import base_name
 from symbolize.core.reasons import Reason
+from symbolize.report.advice import NO_LIST, hint_of, kind_of
 from symbolize.report.model import MappingRow, Report
 from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 
@@ -41,10 +42,11 @@ class Missing:
             for kind in row.wanted:
                 value, _, _ = self._files.get((row.wanted_id, kind), (0.0, "", ""))
                 self._files[row.wanted_id, kind] = value + row.value, name, why(row, kind)
-            if not row.wanted and reason in UNIDENTIFIED:
+            is_listed = reason in NO_LIST and kind_of(row.name) != ""
+            if not row.wanted and (reason in UNIDENTIFIED or is_listed):
                 value, _ = self._names.get(row.name, (0.0, ""))
-                hint = f", {self._hints[reason]}" if reason in self._hints else ""
-                self._names[row.name] = value + row.value, TEXTS[reason] + hint
+                found = hint_of(reason, row.name, self._hints)
+                self._names[row.name] = value + row.value, TEXTS[reason] + (f", {found[1]}" if found else "")
 
     def text(self) -> str:
         """A command a line, the heaviest first; names from files are in comments only."""

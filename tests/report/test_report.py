@@ -449,11 +449,15 @@ def test_hints_once_and_the_most_valuable_first() -> None:
     ],
 )
 def test_hints_for_lists_of_symbols(name: str, reason: Reason, hint: str) -> None:
-    """What helps against missing names of the kernel, and of compiled code, is their list and no binary."""
+    """What helps against missing names of the kernel, and of compiled code, is their list and no binary, in the list of
+    missing files too."""
     place = Place(0x1010, 1)
     made = loader.load(memoryview(profile([Mapping(0x1000, 0x2000, 0, name)], [([place], [1])])), "x")
     built = build_report(made, np.array([reason], np.uint8), [Resolution(mapping=0), Resolution()], [])
     assert hint in render(built, width=400).partition("what to do\n")[2]
+    missing = Missing()
+    missing.add(built)
+    assert hint.rpartition(": ")[2] in missing.text()
 
 
 @pytest.mark.parametrize("width", [50, 80, 132])

@@ -289,7 +289,7 @@ class Summary(Closeable):
         for sums in self.binaries.rows():
             for code, (_, share) in sums.misses.items():
                 if (reason := BY_CODE.get(code)) is not None:
-                    advice.add_miss(reason, share / self.outputs, share / self.outputs)
+                    advice.add_miss(reason, sums.name, share / self.outputs, share / self.outputs)
                     searched = searched or reason in SEARCHED
         if not searched or not self.tally.done_before or not self._retry_missing:
             return advice, []

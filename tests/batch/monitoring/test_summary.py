@@ -347,6 +347,16 @@ def test_hints_once(manifest: Manifest) -> None:
     assert not any("again=True" in line or "what to do" in line for line in text(manifest, tally))
 
 
+def test_hints_for_lists_of_symbols(manifest: Manifest) -> None:
+    """What helps against missing names of the kernel is its list, as in the report on one profile."""
+    for number, reason in enumerate(("not-found", "not-a-file"), 1):
+        kernel = events.mapping("[kernel.kallsyms]_text", "", misses=[(reason, 1, 5.0)])
+        fill(manifest, events.done(number, events.coverage(kernel)))
+        whole = " ".join(map(str.strip, text(manifest)))
+        assert whole.count("): add /proc/kallsyms of the recording machine") == 1
+        assert "vdso" not in whole
+
+
 def test_no_binaries_given(manifest: Manifest) -> None:
     """It is said once, and nothing else helps; other options are another batch."""
     fill(manifest, *(events.done(i, events.coverage(events.mapping(misses=[("not-asked", 1, 5.0)]))) for i in (1, 2)))
