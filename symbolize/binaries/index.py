@@ -18,6 +18,7 @@ from symbolize.binaries import store
 from symbolize.binaries.build_id import BuildId, IdKind, build_id_key, is_build_id, module_prefix, same_build_id
 from symbolize.binaries.entries import Entry, file_checksum, file_hash, is_same_file
 from symbolize.binaries.index_update import NO_FOLDER, IndexUpdate, Problems, root_key
+from symbolize.binaries.layouts import list_kinds
 from symbolize.binaries.remote import Servers
 from symbolize.binaries.unpack import Unpacked
 from symbolize.binaries.walk import MAX_DEPTH, MAX_TARGET
@@ -188,16 +189,18 @@ class BinaryIndex:
         """The files called `name` that cannot be read or are damaged, each with why."""
         return {path: why for path, why in self._problems.unusable.items() if os.path.basename(path) == name}
 
-    def links_out(self, filename: str, build_id: str = "") -> dict[str, str]:
-        """The links out of the folders behind which the file of a recorded name or build id may be, each with where it
-        leads (R490, links out of the folders)."""
+    def links_out(self, filename: str, build_id: str = "", kinds: Sequence[str] = ()) -> dict[str, str]:
+        """The links out of the folders behind which the file of a recorded name or build id may be, or else one of
+        `kinds` of lists of symbols, each with where it leads (R490, links out of the folders)."""
         links = self._problems.links
         if not links:
             return {}
         parts = filename[:MAX_TARGET].strip("/").split("/", MAX_DEPTH)
         paths = (f"/{path}" for path in accumulate(parts, "{}/{}".format))
-        keys = build_id_key(build_id), *paths, base_name(filename)
-        return {links[key]: link_text(links[key]) for key in keys if key in links}
+        own = [build_id_key(build_id), *paths, base_name(filename)]
+        found = dict.fromkeys(links[key] for key in own if key in links)
+        found = found or dict.fromkeys(links[key] for key in map("kind {}".format, kinds) if key in links)
+        return {link: link_text(link) for link in found}
 
     def behind_build_id(self, name: str) -> list[Entry]:
         """The files called `ID-name` in a layout that has build ids in names, in order of the roots."""
@@ -417,8 +420,9 @@ def link_text(link: str) -> str:
     target = os.path.realpath(link)
     if not os.path.exists(target):
         return f"is a link to {target}, which does not exist: copy the file that it stands for"
-    folder = target if os.path.isdir(target) else os.path.dirname(target)
-    return f"is a link to {target}, out of the given folders and not followed: give {folder} too"
+    is_whole = os.path.isdir(target) or list_kinds(os.path.basename(target))
+    place = target if is_whole else os.path.dirname(target)  # a library may have further names there
+    return f"is a link to {target}, out of the given folders and not followed: give {place} too"
 
 
 def in_walk(path: bytes) -> tuple[bytes, ...]:

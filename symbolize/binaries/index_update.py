@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from symbolize.binaries import store
 from symbolize.binaries.build_id import build_id_key, is_build_id
-from symbolize.binaries.layouts import LIST_NAME, MAX_LIST_BYTES, SPECIAL_NAME, listed, path_build_id_key
+from symbolize.binaries.layouts import LIST_NAME, MAX_LIST_BYTES, SPECIAL_NAME, list_kinds, listed, path_build_id_key
 from symbolize.binaries.unpack import is_packed
 from symbolize.binaries.walk import File, Folder, Walk
 from symbolize.core.files import open_regular, os_error_text
@@ -36,7 +36,7 @@ class Problems:
     """What could not be read or was left out: `sentences`, paths of folders and files that the system did not let us
     read (`unread`), and files that cannot be read or are damaged, each with why (`unusable`). `links` are those that
     lead out of the given folders, by what a mapping may know them by: a name, `/` and the path below the folder, the
-    key of a build id; `left` is their number. All are bounded."""
+    key of a build id, `kind` and one of `layouts.list_kinds`; `left` is their number. All are bounded."""
 
     def __init__(self) -> None:
         self.sentences: list[str] = []
@@ -60,7 +60,9 @@ class Problems:
         """Add a link that leads out of the given folders, which lies at `relative` below one of them."""
         self.left += 1
         if self.left <= MAX_LINKS:
-            for key in filter(None, (os.path.basename(link), f"/{relative}", path_build_id_key(link))):
+            name = os.path.basename(link)
+            keys = name, f"/{relative}", path_build_id_key(link), *(f"kind {kind}" for kind in list_kinds(name))
+            for key in filter(None, keys):
                 self.links.setdefault(key, link)
 
     def cannot_read(self, path: str, error: OSError) -> None:

@@ -29,12 +29,20 @@ SPECIAL_NAMES = {
 
 SPECIAL_NAME = re.compile("|".join(f"(?i:{pattern.pattern})" for pattern in SPECIAL_NAMES.values()))
 
+KERNEL_LISTS, RUN_TIME_LISTS = ("kallsyms", "system-map", "kernel"), ("perf-map", "jitdump")
+"""Kinds of files with the names of mappings that have no file of their own: of the kernel, of code made at run time."""
+
 _ID = "(?:0x)?[0-9a-f]"
 _SPLIT = re.compile(r"/([0-9a-f]{2})/([0-9a-f]{2,126})(?:\.debug|\.dbg)?$", re.IGNORECASE)
 _SPLIT_FOLDER = re.compile(r"/([0-9a-f]{2})/([0-9a-f]{2,126})/(?:debuginfo|executable|elf|vdso|debug)$", re.IGNORECASE)
 _SYMSTORE = re.compile(r"/elf-buildid-(?:sym-)?([0-9a-f]{4,128})/[^/]+$", re.IGNORECASE)
 _FOLDER = re.compile(rf"/({_ID}{{4,128}})/[^/]+$", re.IGNORECASE)
 _PREFIX = re.compile(rf"/({_ID}{{40}})-[^/]+$", re.IGNORECASE)
+
+
+def list_kinds(name: str) -> list[str]:
+    """The kinds of KERNEL_LISTS and RUN_TIME_LISTS that a file of this name is of."""
+    return [kind for kind in (*KERNEL_LISTS, *RUN_TIME_LISTS) if SPECIAL_NAMES[kind].fullmatch(name)]
 
 
 def path_build_id_key(path: str) -> str:

@@ -20,10 +20,12 @@ from symbolize.binaries import (
     missing_kinds,
     module_prefix,
 )
+from symbolize.binaries.layouts import KERNEL_LISTS, RUN_TIME_LISTS
 from symbolize.core.arrays import Bool, UInt64, distinct
 from symbolize.core.errors import ReadFailure
 from symbolize.core.failures import Failure, reason_of
 from symbolize.core.mapped import ChangedFile
+from symbolize.core.mapped_names import RUN_TIME, is_no_file, mapped_by
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.evidence.judge import Judge, Judgement, joined
@@ -212,6 +214,9 @@ class MappingResolver:
         result = Resolution()
         try:
             result = self._find(record)
+            if result.binary is None and not result.detail and (kinds := lists_for(record.filename)):
+                links = self._index.links_out(record.filename, kinds=kinds)
+                result = replace(result, detail="; ".join(map(" ".join, links.items())))
             return (map_locations(self._judge, record, result) if result.binary is not None else result), None
         except ReadFailure as error:
             return result.refused(result.reason), error
@@ -511,6 +516,13 @@ class MappingResolver:
             detail="",
             problems=[*unreadable, *differing, *binary.refused],
         )
+
+
+def lists_for(name: str) -> Sequence[str]:
+    """The kinds of files with the names of a mapping that has no file of its own; none for others."""
+    if is_kernel(name):
+        return KERNEL_LISTS
+    return RUN_TIME_LISTS if is_no_file(name) and mapped_by(name) in RUN_TIME else ()
 
 
 def with_claim(claim: int, evidence: str) -> str:

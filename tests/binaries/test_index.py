@@ -275,6 +275,14 @@ def test_links_out_of_a_folder(tmp_path: Path) -> None:
     assert made.links_out("/lib/libz.so") == {f"{root}/lib": to_folder}
     gone = "is a link to /no/where/gone.so, which does not exist: copy the file that it stands for"
     assert made.links_out("gone.so") == {f"{root}/gone.so": gone}
+    (away / "lists").touch()
+    for name in ("perf-7.map", "perf-8.map", "kallsyms"):
+        (root / name).symlink_to(away / "lists")
+    made.walk_again()
+    assert made.with_name("none") == []
+    assert list(made.links_out("/tmp/perf-8.map", kinds=["perf-map"])) == [f"{root}/perf-8.map"]
+    assert list(made.links_out("//anon", kinds=["jitdump", "perf-map"])) == [f"{root}/perf-7.map"]
+    assert list(made.links_out("[kernel.kallsyms]", kinds=["kallsyms"])) == [f"{root}/kallsyms"]
     assert made.links_out("/usr/lib/libz.so") == made.links_out("") == made.links_out("/") == {}
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import os
 import random
 import shutil
@@ -295,6 +296,27 @@ class TestBinaries:
         assert "(0 files looked at, 5 links out of it not followed)" in out
         assert out.count(f"binary not found (root/absolute is a link to {outside}/secret, out of the given") == 1
         assert not fixtures.read_pprof(Path("out")).function
+
+
+def test_links_to_lists_of_symbols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Code that was made at run time, and the kernel, say which link to a list of their names is not followed."""
+    away, root = tmp_path / "away", tmp_path / "root"
+    away.mkdir()
+    root.mkdir()
+    names = {"[kernel.kallsyms]_text": "kallsyms", "/tmp/perf-7.map": "perf-7.map", "[vdso]": ""}
+    for name in filter(None, names.values()):
+        (away / name).write_text("1000 10 f\n")
+        (root / name).symlink_to(away / name)
+    mappings = [Mapping(0x1000 * i, 0x1000 * i + 0x1000, 0, name) for i, name in enumerate(names, 1)]
+    places = [Place(mapping.start + 8, i) for i, mapping in enumerate(mappings, 1)]
+    (tmp_path / "x.pb").write_bytes(profile(mappings, [(places, [1])]))
+    output = str(tmp_path / "o.gz")
+    assert main([str(tmp_path / "x.pb"), "-b", str(root), "-o", output, "--report", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["mappings"]
+    details = {row["name"]: row["detail"] for row in rows if row["name"]}
+    for mapping, name in names.items():
+        link = f"{root}/{name} is a link to {away}/{name}, out of the given folders and not followed: "
+        assert details[mapping] == (f"{link}give {away}/{name} too" if name else "")
 
 
 def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
