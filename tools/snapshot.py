@@ -24,6 +24,7 @@ import runpy
 import struct
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -58,7 +59,8 @@ class Job(NamedTuple):
 def in_child(action: Callable[[], object], output: Path) -> None:
     """Do something in a child of this process, and keep what it prints, and its exit code."""
     sys.stdout.flush()
-    pid = os.fork()
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # the threads are numpy's, and idle
+        pid = os.fork()
     if pid == 0:
         code: object = 70
         try:
@@ -202,7 +204,7 @@ def of_server(job: Job) -> None:
     with symbol_server([f"--binaries={job.subject}", "--cache", str(here / "cache")]) as server:
         for binary in binaries:
             keep_answers(server, binary, here / as_name(binary))
-        for profile in profiles():
+        for profile in filter(Path.is_file, profiles()):
             for emit in ("pprof", "otlp"):
                 answer = server.ask("POST", f"/symbolize?emit={emit}", profile.read_bytes())
                 body = gzip.decompress(answer.body) if answer.body[:2] == b"\x1f\x8b" else answer.body
