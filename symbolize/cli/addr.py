@@ -18,7 +18,7 @@ from symbolize.cli.options import (
     open_cache,
     print_error,
 )
-from symbolize.core.errors import UsageError, printable
+from symbolize.core.errors import InputError, UsageError, printable
 from symbolize.core.files import no_such
 
 if TYPE_CHECKING:
@@ -49,13 +49,27 @@ def run_addr(arguments: Sequence[str]) -> int:
 
     cache = None if options.no_cache else open_cache(options)
     with Binaries(Places(binaries=options.binaries), cache) as binaries:
-        addresses = Addresses(binaries, wanted_binary(options.binary), options.demangle)
+        try:
+            addresses = Addresses(binaries, wanted_binary(options.binary), options.demangle)
+        except InputError as error:
+            raise described(error) from error
         if doubt := addresses.doubt:
             print_error(f"symbolize: {printable(options.binary)}: {doubt}")
         given = [os.fsencode(word) for word in options.addresses]
         batched = [given] if given else batches(standard_input(), LONGEST)
         write(answer(addresses, lines, options.json, tell) for lines in batched)
     return EXIT_FAILED if problems else EXIT_DONE
+
+
+def described(error: InputError) -> InputError:
+    """An error that says of a file that is no ELF file what it looks like (R344, other recordings)."""
+    from symbolize.drop_in.binaries import NOT_AN_OBJECT
+    from symbolize.load.content import Content
+    from symbolize.load.recognition import describe
+
+    if error.problem != NOT_AN_OBJECT:
+        return error
+    return InputError(error.source, f"is no ELF file: it looks like {describe(Content(error.source).head)}")
 
 
 def answer(addresses: Addresses, lines: Sequence[bytes], is_json: bool, tell: Callable[[str], None]) -> bytes:

@@ -5,7 +5,7 @@ import re
 from typing import Final
 
 from symbolize.core.errors import printable
-from symbolize.load.legacy.folded import has_two_counts
+from symbolize.load.legacy.folded import has_two_counts, has_types
 
 MAGIC: Final = (
     (b"FLR\0", "a Java flight recording: convert it with `jfrconv -o pprof x.jfr x.pb.gz` of async-profiler"),
@@ -21,6 +21,9 @@ MAGIC: Final = (
     (b"\xfd7zXZ\x00", "xz compressed, which is not read: unpack it with `xz -d`"),
     (b"BZh", "bzip2 compressed, which is not read: unpack it with `bzip2 -d`"),
     (b"PK\x03\x04", "a zip archive: unpack it"),
+    (b"!<arch>\ndebian-binary", "a Debian package: `dpkg-deb -x x.deb folder` unpacks it"),
+    (b"!<arch>\n", "a static library, whose code has no addresses yet"),
+    (b"\xed\xab\xee\xdb", "an RPM package: `rpm2cpio x.rpm | cpio -id` unpacks it"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive: unpack it"),
     (b"Rar!", "a rar archive: unpack it"),
     (b"%PDF-", "a PDF file"),
@@ -28,11 +31,16 @@ MAGIC: Final = (
     (b"SQLite format 3\x00", "an SQLite database"),
     (b"memray", "a recording of memray, whose frames have names: `memray flamegraph` shows it"),
     (b"version https://git-lfs.github.com/spec/", "a pointer of git-lfs to the file: `git lfs pull` fetches it"),
+    (b"gmon\1\0\0\0", "data of gprof, which has no stacks: `gprof PROGRAM gmon.out` shows it"),
+    (b"gmon\0\0\0\1", "data of gprof, which has no stacks: `gprof PROGRAM gmon.out` shows it"),
+    (b"Nettrace", "a trace of .NET: `dotnet-trace convert --format Speedscope x.nettrace` makes what speedscope opens"),
+    (b"hdrbhetb", "an event log of GHC, whose events have names: `eventlog2html x.eventlog` shows it"),
     (b"num_symbols:", "the answer of /pprof/symbol: fetch /pprof/profile or /pprof/heap"),
 )
 """How files begin, and what they are."""
 
 HAS_NAMES: Final = ", whose frames have names: "
+GO_SERVER: Final = "the error message of a server of Go: "
 
 TEXTS: Final = (
     (
@@ -50,6 +58,41 @@ TEXTS: Final = (
         "a recording of heaptrack: convert it with `heaptrack_print --print-flamegraph x.folded -f x.zst`",
     ),
     (
+        rb"MOJ[\x01-\x0f]",
+        "a recording of austin: convert it with `mojo2austin x.mojo x.folded` of austin-python",
+    ),
+    (
+        rb"\x04\x08\{.:\x0cversion",
+        "a dump of stackprof: fold it with `stackprof --stackcollapse x.dump > x.folded`",
+    ),
+    (rb"v8-version,", f"a log of `node --prof`{HAS_NAMES}`node --prof-process x.log` shows it"),
+    (rb"Flat profile:\n|Call graph \(explanation follows\)", "a report of gprof, which is no profile"),
+    (rb"JOB \"[^\n]*\nDATE \"", "a heap profile of GHC, which has no stacks: `hp2ps x.hp` shows it"),
+    (
+        rb"\s*[^\n]*Time and Allocation Profiling Report",
+        f"a report of GHC{HAS_NAMES}run with +RTS -pj and open the x.prof with speedscope",
+    ),
+    (
+        rb"PeriodType: [^\n]*\n|(?:File: [^\n]*\n|Build ID: [^\n]*\n)*Type: \w+\n(?:Time|Duration|Showing|-{9})",
+        "a report of `pprof`: give the profile that it was made of",
+    ),
+    (
+        rb"(?:magic: SIMPLEPERF\n[^\n]*\n)?sample(?: \d+)?:\n\s+event_type",
+        "text of `simpleperf report-sample`: give what it writes with --protobuf --show-callchain",
+    ),
+    (
+        rb"Cmdline: [^\n]*\nArch: ",
+        "output of `simpleperf report`: give what `simpleperf report-sample --protobuf --show-callchain` writes",
+    ),
+    (
+        rb"\s*0x[0-9a-f]+(?:@[^\n]*)? \[0x[0-9a-f]+\]: event: \d+\n",
+        "a dump of perf.data: give the file itself, or what `perf script` prints without -D",
+    ),
+    (
+        rb"(?:Sampling at|Tracing) [^\n]* stack\b",
+        "stacks of a tool of bcc: run it with -f, which folds them",
+    ),
+    (
         rb"\s*#[^\n]*\n(?:#[^\n]*\n)*#\s*(?:Samples:|Overhead\s)",
         "output of `perf report`: give what `perf script` prints",
     ),
@@ -64,16 +107,38 @@ TEXTS: Final = (
     (rb"Analysis of sampling |Sampling process ", f"a report of `sample` on macOS{HAS_NAMES}open it with speedscope"),
     (rb"<\?xml[^>]*>\s*<trace-", f"an export of Instruments{HAS_NAMES}look at it with Instruments"),
     (
-        rb"(?:4\d\d|5\d\d) [ -~]+|Unknown profile\b|Could not enable CPU profiling\b",
+        rb"profile duration exceeds server's WriteTimeout",
+        f"{GO_SERVER}ask for fewer ?seconds=, or give the server a longer WriteTimeout",
+    ),
+    (
+        rb"Could not enable (?:CPU profiling|tracing)\b",
+        f"{GO_SERVER}another one is recorded there, try again later",
+    ),
+    (
+        rb"(?:4\d\d|5\d\d) [ -~]+|Unknown profile\b",
         "the error message of a server: check the URL that it came from",
     ),
 )
 """How texts begin, as patterns, and what they are."""
 
+IN_BROWSER: Final = "open it in the browser's developer tools"
+
 JSON: Final = (
     (rb'"\$schema"\s*:\s*"https?://www\.speedscope\.app/', f"a file of speedscope{HAS_NAMES}open it with speedscope"),
-    (rb'"callFrame"\s*:', f"a CPU profile of V8{HAS_NAMES}open it in the browser's developer tools"),
-    (rb'"preprocessedProfileVersion"\s*:', "a file of the Firefox Profiler: open it with `samply load x.json`"),
+    (rb'"linux-perf-json-version"\s*:', "perf.data as JSON: give the file itself, or what `perf script` prints"),
+    (rb'"node_fields"\s*:', f"a heap snapshot of V8, whose objects have names: {IN_BROWSER}"),
+    (rb'"selfSize"\s*:', f"a heap profile of V8{HAS_NAMES}{IN_BROWSER}"),
+    (rb'"(?:hitCount|callFrame|callUID)"\s*:', f"a CPU profile of V8{HAS_NAMES}{IN_BROWSER}"),
+    (
+        rb'"(?:preprocessedProfileVersion|stackwalk|breakpadId)"\s*:',
+        "a file of the Firefox Profiler: open it with `samply load x.json`",
+    ),
+    (rb'"timeline-record-type-|"sampleStackTraces"\s*:', f"a recording of Safari{HAS_NAMES}open it with speedscope"),
+    (
+        rb'"gc_samples"\s*:',
+        "a profile of stackprof: fold its dump with `stackprof --stackcollapse x.dump > x.folded`",
+    ),
+    (rb'"cost_centres"\s*:', f"a profile of GHC{HAS_NAMES}open it with speedscope"),
     (rb'"(?:traceEvents|ph)"\s*:', "a trace of Chrome as JSON, which has names: open it with ui.perfetto.dev"),
 )
 """What JSON contains, and what it is."""
@@ -112,7 +177,7 @@ def describe(data: bytes | memoryview) -> str:
         return f"an HTML page{shown}: a server sent it instead of a profile"
     if not any(head):
         return "nothing but zeros"
-    return _text(head)
+    return _text(head, bytes(data))
 
 
 def _elf(head: bytes) -> str:
@@ -124,8 +189,8 @@ def _elf(head: bytes) -> str:
     return "an ELF binary"
 
 
-def _text(head: bytes) -> str:
-    """What a text without a known beginning is, or what is none."""
+def _text(head: bytes, data: bytes) -> str:
+    """What a text without a known beginning is, or what is none. Of JSON all of `data` counts: keys have no order."""
     try:
         # A character may be cut in two at the end of the head.
         text = head.decode("utf-8") if len(head) < DESCRIBED else head[:-4].decode("utf-8", "ignore")
@@ -135,6 +200,8 @@ def _text(head: bytes) -> str:
         return "random data"
     if has_two_counts(head):
         return "the difference of two recordings as folded stacks: give one of the two recordings"
+    if has_types(head):
+        return "folded stacks with several counts: give the profile that they were made of"
     if not head.lstrip().startswith(JSON_STARTS):
         return "a text file"
-    return next((what for pattern, what in JSON if re.search(pattern, head)), "JSON")
+    return next((what for pattern, what in JSON if re.search(pattern, data)), "JSON")

@@ -1,5 +1,6 @@
 """`symbolize addr` prints the frames at addresses of a binary, or why there are none."""
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -42,6 +43,24 @@ def test_text(addr: Command) -> None:
         "0x2344: main  /src/spectra/main.cc:113",
     ]
     assert (found.code, found.err) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("content", "looks"),
+    [
+        (b"MZ\x90\0", "a Windows program"),
+        (b"\xcf\xfa\xed\xfe\7", "a Mach-O binary, which is not read"),
+        (b"!<arch>\ndebian-binary   14", "a Debian package: `dpkg-deb -x x.deb folder` unpacks it"),
+        (gzip.compress(b"a".ljust(257, b"\0") + b"ustar\0"), "a tar archive: unpack it"),
+    ],
+)
+def test_what_is_no_elf_file(addr: Command, tmp_path: Path, content: bytes, looks: str) -> None:
+    """The error says what a file looks like instead (R344, other recordings)."""
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    found = addr([str(file), "10"])
+    assert found.err.decode() == f"symbolize: {file}: is no ELF file: it looks like {looks}\n"
+    assert (found.code, found.out) == (1, b"")
 
 
 def test_json_of_lines(addr: Command) -> None:
@@ -87,7 +106,7 @@ def test_build_id_is_no_path(addr: Command, tmp_path: Path, monkeypatch: pytest.
     ("words", "code", "problem"),
     [
         (["/nonexist", "1"], 1, "/nonexist: No such file or directory"),
-        (["/etc/passwd", "1"], 1, "/etc/passwd: The file was not recognized"),
+        (["/etc/passwd", "1"], 1, "/etc/passwd: is no ELF file: it looks like a text file"),
         (["BUILDID:abcd", "1"], 1, "abcd: could not find build ID"),
         ([str(SPECTRA), "12zz"], 1, "12zz: is neither an address"),
         ([str(SPECTRA), "nosuch+4"], 1, "nosuch+4: no function has this name"),

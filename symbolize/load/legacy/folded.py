@@ -15,6 +15,8 @@ from symbolize.names.stand_ins import StandIn, stand_in
 from symbolize.profile.model import Profile
 
 TWO_COUNTS: Final = re.compile(rb".*\S\s\d+ \d+\s*\Z", re.DOTALL)
+TYPES: Final = re.compile(rb"[^\s/;]+/[^\s/;]*(?: [^\s/;]+/[^\s/;]*)+\s*\Z")
+"""The first line of stacks with several counts: what each is of, and its unit."""
 SEPARATOR: Final = b";"
 
 SNIFFED: Final = 100
@@ -34,11 +36,17 @@ def has_two_counts(head: bytes | memoryview) -> bool:
     return bool(lines) and all(map(TWO_COUNTS.match, lines)) and any(SEPARATOR in line for line in lines)
 
 
+def has_types(head: bytes | memoryview) -> bool:
+    """Whether the stacks have several counts, with a line that says of what, as pprofutils writes them."""
+    lines = sniffed(head)
+    return bool(lines) and TYPES.match(lines[0]) is not None
+
+
 def matches(head: bytes | memoryview) -> bool:
     """Whether most lines have a count at their end, and some of these several frames: lines of another form are left
     out, as flamegraph.pl does."""
     lines = sniffed(head)
-    if b"\0" in bytes(head) or has_two_counts(head):
+    if b"\0" in bytes(head) or has_two_counts(head) or has_types(head):
         return False
     stacks = [line for line in lines if is_stack(line)]
     return 2 * len(stacks) >= len(lines) and any(SEPARATOR in line for line in stacks)

@@ -24,7 +24,7 @@ COLUMNS: Final = (
     rb"(?:(?:(?!\d+\s)(?:[-\w.#]{4,6}|[A-Za-z]{1,5})" + BLANKS + rb")?"  # flags, or how the process ran
     rb"(?P<time>\d+\.\d+):(?:" + BLANKS + rb"|$))?"
     rb"(?:(?:(?P<period>\d{1,20})" + BLANKS + rb")?"
-    rb"(?P<event>(?!\d+\.\d+:)\S{1,255}?):(?:" + BLANKS + rb"|$))?"
+    rb"(?P<event>(?![\d.]+:)\S{1,255}?):(?:" + BLANKS + rb"|$))?"
     rb"(?(time)|(?(event)|(?!)))(?P<rest>.*)$"
 )
 """The columns of a sample's line in the order in which `perf script` prints them, behind command and thread: each may
