@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt8, distinct_inverse, offsets_of, pair, unpair
-from symbolize.core.mapped_names import base_name
+from symbolize.core.mapped_names import module_name
 from symbolize.core.string_array import StringArray
 from symbolize.profile import NONE, Profile
 
@@ -203,10 +203,10 @@ def has_escapes(strings: StringArray) -> Bool:
 
 
 def module_names(profile: Profile) -> tuple[list[str], Int32]:
-    """The distinct base names of the mapped files, and the one of each mapping: int32[n + 1], the last for none."""
+    """The distinct names of the mapped files, and the one of each mapping: int32[n + 1], the last for none."""
     known = {"": 0}
     numbers = [
-        known.setdefault(base_name(path), len(known))
+        known.setdefault(module_name(path), len(known))
         for path in profile.strings.texts(profile.mappings.filename.tolist(), MAX_PATH)
     ]
     return list(known), np.array([*numbers, 0], np.int32)

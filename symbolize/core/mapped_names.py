@@ -50,6 +50,9 @@ _SPECIAL: Final = ("//", "/[", "/anon", "/dev/", "/memfd:", "/SYSV")
 _SPECIAL_BASES: Final = ("perf-", "jit", "TemporaryFile-")
 _CACHE: Final = "_jit_"
 """How all paths but those of files begin, their last parts, and what is in the others."""
+KERNEL: Final = r"\[(?P<guest>guest\.)?kernel(?:\.kallsyms|\.vmlinux)?(?:\.\d+)?\](?P<anchor>[A-Za-z_]\w*)?"
+"""What perf calls the kernel. The name of a symbol behind the brackets is what its mapping begins at."""
+_KERNEL: Final = re.compile(KERNEL)
 _WINDOWS: Final = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _FOREIGN: Final = re.compile(r"\.(?:dll|exe|sys|pdb|dylib)\Z|\.framework/|\.app/Contents/", re.IGNORECASE)
 
@@ -100,3 +103,12 @@ def is_foreign(name: str) -> bool:
 def base_name(path: str) -> str:
     """The last part of a recorded path, of one of Windows too."""
     return re.split(r"[\\/]", path)[-1] if _WINDOWS.match(path) else path.rpartition("/")[2]
+
+
+def module_name(path: str) -> str:
+    """What frames are shown to be in, by the recorded path of their mapping: its last part, and `[kernel]` for each
+    spelling of the kernel, but not of its modules (R480, name of the kernel)."""
+    match = _KERNEL.fullmatch(path)
+    if match is None:
+        return base_name(path)
+    return "[guest.kernel]" if match["guest"] else "[kernel]"

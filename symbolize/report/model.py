@@ -7,7 +7,7 @@ from typing import Protocol
 from symbolize.core.arrays import Int64
 from symbolize.core.errors import printable
 from symbolize.core.failures import Failure
-from symbolize.core.mapped_names import base_name
+from symbolize.core.mapped_names import module_name
 from symbolize.core.reasons import Reason
 from symbolize.core.stack_check import StackCheck
 from symbolize.core.verdict import Verdict
@@ -221,7 +221,7 @@ class Report:
         ]
         total = self.sample_value or 1.0
         shown = [
-            f"{base_name(row.name or row.files[0])}, {100 * row.symbolized_flat / total:.1f} % ({row.sureness})"
+            f"{module_name(row.name or row.files[0])}, {100 * row.symbolized_flat / total:.1f} % ({row.sureness})"
             for row in rows[:MAX_CAVEATS]
         ]
         if more := rows[MAX_CAVEATS:]:

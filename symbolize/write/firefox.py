@@ -15,7 +15,7 @@ import numpy as np
 from symbolize.analysis import CallTree, FrameFlag, FrameNames, Stacks, call_tree
 from symbolize.analysis.stacks import CELLS, LETTERS
 from symbolize.core.arrays import Int32, Int64, UInt64, distinct_inverse, pair, rows_by_number, unpair
-from symbolize.core.mapped_names import base_name
+from symbolize.core.mapped_names import module_name
 from symbolize.profile import NONE, AddressKind, Profile
 from symbolize.profile.sample_labels import SampledThread, sample_time, sampled_threads
 from symbolize.profile.units import unit_of
@@ -93,7 +93,7 @@ def libraries(profile: Profile) -> list[Table]:
     strings, mappings, found = profile.strings, profile.mappings, []
     for filename, build_id in zip(mappings.filename.tolist(), mappings.build_id.tolist(), strict=True):
         path, code_id = strings.text(filename), strings.text(build_id)
-        name = base_name(path)
+        name = module_name(path)
         try:
             breakpad_id = debug_id(code_id) + "0"
         except ValueError:
@@ -145,7 +145,7 @@ class ThreadWriter:
         self._mappings = np.append(profile.locations.mapping, np.int32(NONE))
         self._library_of: dict[str, int] = {}
         for row, filename in enumerate(profile.mappings.filename.tolist()):
-            self._library_of.setdefault(base_name(profile.strings.text(filename)), row)
+            self._library_of.setdefault(module_name(profile.strings.text(filename)), row)
         self._lengths = stacks.names.names.lengths() + stacks.names.files.lengths()
         self._cells, self._letters = stacks.budget(CELLS), stacks.budget(LETTERS)
 

@@ -2,7 +2,16 @@
 
 import pytest
 
-from symbolize.core.mapped_names import RUN_TIME, Mapped, base_name, is_foreign, is_no_file, mapped_by, plain_spelling
+from symbolize.core.mapped_names import (
+    RUN_TIME,
+    Mapped,
+    base_name,
+    is_foreign,
+    is_no_file,
+    mapped_by,
+    module_name,
+    plain_spelling,
+)
 
 SPELLINGS = [
     ("/lib/x.so", Mapped.FILE),
@@ -81,3 +90,23 @@ def test_paths(path: str, name: str, foreign: bool) -> None:
     """Paths of Windows are separated by backslashes; others may have them in names."""
     assert base_name(path) == name
     assert is_foreign(path) is foreign
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("[kernel]", "[kernel]"),
+        ("[kernel.kallsyms]", "[kernel]"),
+        ("[kernel.kallsyms]_text", "[kernel]"),
+        ("[kernel.kallsyms]_stext", "[kernel]"),
+        ("[kernel.vmlinux]", "[kernel]"),
+        ("[guest.kernel.kallsyms.123]_text", "[guest.kernel]"),
+        ("[nf_conntrack]", "[nf_conntrack]"),
+        ("/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko", "ext4.ko"),
+        ("/usr/bin/[kernel]", "[kernel]"),
+        ("", ""),
+    ],
+)
+def test_modules(path: str, name: str) -> None:
+    """The kernel has one name, however it was recorded; its modules keep theirs (R480, name of the kernel)."""
+    assert module_name(path) == name

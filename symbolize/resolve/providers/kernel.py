@@ -19,6 +19,7 @@ from symbolize.binaries import (
     same_build_id,
 )
 from symbolize.core.arrays import TOP, UInt64, distinct
+from symbolize.core.mapped_names import KERNEL
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage, inside_calls, read_symbols
@@ -32,11 +33,8 @@ from symbolize.symbol_files import Kallsyms, read_kallsyms
 from symbolize.symbol_files.kallsyms import Anchors, looks_like_kallsyms
 from symbolize.symbols import Binary, SymbolListBinary
 
-NAME = re.compile(
-    r"\[(?P<guest>guest\.)?kernel(?:\.kallsyms|\.vmlinux)?(?:\.\d+)?\](?P<anchor>[A-Za-z_]\w*)?"
-    r"|(?:.*/)?vmlinux(?:-(?P<release>[^/]*?))?(?:\.debug)?|/proc/kcore"
-)
-"""What a kernel is called in profiles. The name of a symbol behind the brackets is what its mapping begins at."""
+NAME = re.compile(KERNEL + r"|(?:.*/)?vmlinux(?:-(?P<release>[^/]*?))?(?:\.debug)?|/proc/kcore")
+"""What a kernel is called in profiles."""
 
 RELEASE = re.compile(r"(?:^|/)(?:lib/modules|usr/lib/modules|usr/lib/debug/lib/modules)/([^/]+)/")
 
