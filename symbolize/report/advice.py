@@ -9,9 +9,21 @@ from symbolize.core.reasons import Reason
 from symbolize.core.terminal import Style, wrapped
 from symbolize.core.verdict import Verdict
 from symbolize.report.model import MappingRow, Report
-from symbolize.report.reason_texts import COMPILED, HINTS, KERNEL, NAMES_ONLY, NO_MEMORY_MAP, TEXTS, UNVERIFIED, Hints
+from symbolize.report.reason_texts import (
+    COMPILED,
+    EARLY_ENDS,
+    HINTS,
+    KERNEL,
+    NAMES_ONLY,
+    NO_MEMORY_MAP,
+    TEXTS,
+    UNVERIFIED,
+    Hints,
+)
 
 INDENT: Final = "    "
+MIN_EARLY: Final = 0.1
+"""Of the samples: some stacks end early in every recording, in code that is just called or about to return."""
 NO_LIST: Final = (Reason.NOT_FOUND, Reason.NOT_A_FILE)
 """Why a mapping has no names whose names are in a list."""
 
@@ -25,11 +37,11 @@ class Sums:
     frames: float = 0.0
     mappings: int = 0
 
-    def add(self, leaves: float, frames: float) -> None:
-        """Add those of one mapping."""
+    def add(self, leaves: float, frames: float, mappings: int) -> None:
+        """Add those of some mappings."""
         self.leaves += leaves
         self.frames += frames
-        self.mappings += 1
+        self.mappings += mappings
 
 
 class Advice:
@@ -66,6 +78,8 @@ class Advice:
             is_doubtful = row.symbolized_locations and row.verdict is Verdict.UNVERIFIED
             if row.files and is_doubtful and not is_no_file(row.name):  # lists of symbols have no build ids
                 self._add(*UNVERIFIED, row.symbolized_flat / leaves, row.symbolized_value / frames)
+        if report.early_value >= MIN_EARLY * leaves:
+            self._add(*EARLY_ENDS, report.early_value / leaves, 0.0, mappings=0)
 
     def add_miss(self, reason: Reason, name: str, leaves: float, frames: float) -> None:
         """Add the hint for what a mapping of this name misses for a reason."""
@@ -74,23 +88,30 @@ class Advice:
         elif found := hint_of(reason, name, self._hints):
             self._add(*found, leaves, frames)
 
-    def _add(self, what: str, hint: str, leaves: float, frames: float) -> None:
-        self._sums.setdefault((what, hint), Sums()).add(leaves, frames)
+    def _add(self, what: str, hint: str, leaves: float, frames: float, mappings: int = 1) -> None:
+        self._sums.setdefault((what, hint), Sums()).add(leaves, frames, mappings)
 
     def items(self) -> list[tuple[str, str, Sums]]:
         """What is missing, what to do, and how much it is, the most valuable first; what has names comes last."""
         sums = sorted(
             self._sums.items(),
-            key=lambda item: (item[0] in (NAMES_ONLY, UNVERIFIED), -item[1].leaves, -item[1].frames, item[0]),
+            key=lambda item: (
+                item[0] in (EARLY_ENDS, NAMES_ONLY, UNVERIFIED),
+                -item[1].leaves,
+                -item[1].frames,
+                item[0],
+            ),
         )
         return [(what, hint, each) for (what, hint), each in sums]
 
     def sentences(self) -> list[tuple[str, str]]:
         """What is missing with how much it is, and what to do about it, the most valuable first."""
-        return [
-            (f"{what} ({self.percent(each):.1f} %, {each.mappings} {self._nouns[each.mappings != 1]})", hint)
-            for what, hint, each in self.items()
-        ]
+        return [(f"{what} ({self._share(each)})", hint) for what, hint, each in self.items()]
+
+    def _share(self, sums: Sums) -> str:
+        """How much something is: of the samples, and in how many mappings, if it is of mappings."""
+        share, count = f"{self.percent(sums):.1f} %", sums.mappings
+        return f"{share}, {count} {self._nouns[count != 1]}" if count else share
 
     def percent(self, sums: Sums) -> float:
         """The mean share of the samples of a report."""

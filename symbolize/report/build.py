@@ -10,8 +10,9 @@ from symbolize.analysis import Stacks, stacks_of
 from symbolize.analysis.top import FunctionTotals, sums
 from symbolize.core.arrays import AT_ONCE, Bool, Float64, Int64, UInt8, distinct, marked
 from symbolize.core.reasons import Reason
-from symbolize.profile import NONE, Profile
+from symbolize.profile import NONE, Profile, StackSource
 from symbolize.profile.sample_types import with_types
+from symbolize.report.ends import early_value
 from symbolize.report.model import MappingOutcome, MappingRow, Report, SharedCode
 
 TOP_FUNCTIONS = 10
@@ -23,14 +24,15 @@ NONE_MISSED: Final[Mapping[Reason, float]] = {}
 class Weights(NamedTuple):
     """Sums of the values of the default sample type, without their signs: the value of all frames of each location, the
     value of the samples whose leaf is each location, and that of those with each mapping on their stack (the last for
-    no mapping). `samples` is the sum over all samples, `least` the smallest of them; `functions` are the totals by
-    name, with signs."""
+    no mapping). `samples` is the sum over all samples, `least` the smallest of them, `early` that of stacks that end
+    early; `functions` are the totals by name, with signs."""
 
     samples: float
     least: float
     locations: Float64
     leaves: Float64
     mappings: Float64
+    early: float
     functions: FunctionTotals
 
 
@@ -56,6 +58,7 @@ def weights_of(profile: Profile) -> Weights:
         found.locations[:locations],
         leaf_values(stacks, values)[:locations],
         by_mapping[:-1],
+        early_value(stacks, values, keys, names) if profile.stack_source is StackSource.FRAME_POINTERS else 0.0,
         FunctionTotals(names, np.zeros(len(names), np.uint8), flat[:, None], cumulative[:, None]),
     )
 
@@ -124,6 +127,7 @@ def build_report(
         float(weights.leaves.sum()),
         float(weights.leaves[named].sum()),
         sample_count(profile),
+        weights.early,
     )
 
 

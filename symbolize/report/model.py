@@ -143,6 +143,7 @@ class Report:
     it in samples that have a stack, and `symbolized_leaf_value` in those whose leaf has a name. `value` and
     `symbolized_value` count frames: a sample adds its value for every frame of its stack. Values below 0 count with
     their size, but for those of `top`, the functions and unnamed mappings with the largest value of their own.
+    `early_value` is that of the samples whose stacks end early along frame pointers.
     `samples` are the distinct ones of the profile; `sample_count` is how often they were taken, None if that is not
     known. `own_warnings` are on the profile; `problems` are of the run, with the installation, folders and the cache,
     and only those that no earlier report has.
@@ -164,6 +165,7 @@ class Report:
     leaf_value: float = 0.0
     symbolized_leaf_value: float = 0.0
     sample_count: int | None = None
+    early_value: float = 0.0
 
     def __repr__(self) -> str:
         named = f"{self.leaf_percent:.1f} % of {self.sample_type or 'sample'} value is in named code"

@@ -81,6 +81,12 @@ UNVERIFIED: Final = (
 )
 """What is said of mappings whose frames have names, and what helps."""
 
+EARLY_ENDS: Final = (
+    "stacks that end early, in code without frame pointers",
+    "record with --call-graph dwarf, or build with -fno-omit-frame-pointer",
+)
+"""What is said of stacks that lack callers, and what helps."""
+
 NO_MEMORY_MAP: Final = (
     "the profile has no memory map: give the one binary that it is of as a file, if that is not position-independent"
 )

@@ -3,6 +3,7 @@
 import json
 import re
 import unicodedata
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from symbolize.core.reasons import Reason
 from symbolize.core.terminal import Style, cells, shortened, shortened_function, wrapped
 from symbolize.core.verdict import Verdict
 from symbolize.load import pprof as loader
+from symbolize.profile import StackSource
 from symbolize.report import HINTS, TEXTS, Report, SharedCode, build_report
 from symbolize.report.html import page, section
 from symbolize.report.json import as_dict
@@ -43,10 +45,12 @@ def report(
     reasons: dict[Place, Reason],
     outcomes: Sequence[Resolution] = (),
     warnings: Sequence[str] = (),
+    stack_source: StackSource = StackSource.UNKNOWN,
     **options: Any,
 ) -> Report:
     """The report on a profile of these stacks in which the locations fared as `reasons` says."""
     made = loader.load(memoryview(profile(MAPPINGS, stacks, **options)), "test")
+    made.stack_source = stack_source
     addresses = made.locations.address.tolist()
     codes = {place.address: reason for place, reason in reasons.items()}
     column = np.array([codes.get(address, Reason.SYMBOLIZED) for address in addresses], np.uint8)
@@ -68,6 +72,50 @@ def test_weights() -> None:
     assert (made.leaf_value, made.symbolized_leaf_value) == (16, 10)
     assert made.percent == pytest.approx(100 * 31 / 37)
     assert made.leaf_percent == made.lower_percent == 100 * 10 / 16
+
+
+def function(name: str) -> Place:
+    """Code of a function, at an address of its own."""
+    return Place(0x1000 + zlib.crc32(name.encode()) % 0x8000, 1, (Line(name, "a.c", 1),))
+
+
+HOT, MID, MAIN, FIBER = map(function, ("hot", "mid", "main", "fiber_entry"))
+KERNEL = Place((1 << 63) + 0x1000, 0, (Line("do_idle", "", 0),))
+
+
+@pytest.mark.parametrize(
+    ("stacks", "early"),
+    [
+        ([([HOT], [6]), ([HOT, MID, MAIN], [1]), ([MID, MAIN], [1])], 6),
+        ([([HOT, LOST], [6]), ([HOT, MID, MAIN, LOST], [1]), ([LOST], [2])], 8),
+        ([([MID, HOT], [6]), ([HOT, MID, MAIN], [1])], 6),
+        ([([RAW], [6]), ([HOT, RAW], [1]), ([HOT, RAW, LOST], [1])], 0),
+        ([([KERNEL], [6]), ([KERNEL, HOT, MAIN], [1]), ([], [1])], 0),
+        ([([KERNEL, HOT], [6])], 6),
+        ([([HOT, MID, FIBER], [6]), ([FIBER], [1])], 0),
+        *(
+            ([([HOT, function(name)], [6]), ([HOT, function(name), MAIN], [1]), ([function(name)], [1])], 0)
+            for name in ("_start", "__clone", "__clone3", "__GI___clone", "start_thread", "ret_from_fork", "main")
+        ),
+        ([([HOT, function("runtime.goexit.abi0")], [6])], 0),
+    ],
+)
+def test_stacks_that_end_early(stacks: list[tuple[list[Place], list[int]]], early: float) -> None:
+    """Stacks along frame pointers end early that begin in no function that begins a program or a thread, is called by
+    nothing, or has no name (R481, stacks that end early). Noise behind a stack is no frame."""
+    made = report(stacks, REASONS, stack_source=StackSource.FRAME_POINTERS)
+    assert made.early_value == early
+    hint = "stacks that end early, in code without frame pointers ("
+    assert (hint in render(made)) == (early > 0)
+    assert report(stacks, REASONS, stack_source=StackSource.RECORDER).early_value == 0
+
+
+def test_few_stacks_end_early() -> None:
+    """What is less than a tenth of the samples is not worth a hint; a tenth has its share."""
+    for value, shares in ((11, []), (9, ["10.0"])):
+        stacks = [([HOT], [1]), ([HOT, MAIN], [value])]
+        text = render(report(stacks, {}, stack_source=StackSource.FRAME_POINTERS))
+        assert re.findall(r"frame pointers \((.*) %\)", text) == shares
 
 
 def test_rows() -> None:

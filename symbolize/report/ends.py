@@ -1,0 +1,59 @@
+"""How much of a profile is in stacks that end before the code that began them."""
+
+from typing import Final
+
+import numpy as np
+
+from symbolize.analysis import FrameFlag, Stacks
+from symbolize.analysis.frames import Texts
+from symbolize.core.arrays import Bool, Float64, Int32, marked
+from symbolize.profile import NONE, Profile
+
+KERNEL: Final = 1 << 63
+"""Addresses of the kernel begin here."""
+
+# fmt: off
+ENTRIES: Final = {
+    "start", "start_c", "start_main", "libc_start_main", "libc_start_main_impl", "libc_start_call_main",
+    "libc_init", "dl_start", "dl_start_user", "main", "clone", "clone2", "clone3", "start_thread",
+    "thread_start", "pthread_start", "ret_from_fork", "rt0_amd64", "rt0_amd64_linux", "runtime.goexit",
+    "runtime.mstart", "runtime.rt0_go", "runtime.mcall", "runtime.systemstack", "runtime.morestack",
+}
+# fmt: on
+"""Functions that begin a program, a thread or a goroutine, without the underscores in front."""
+
+
+def early_value(stacks: Stacks, values: Float64, keys: Int32, names: Texts) -> float:
+    """The value of the stacks that end early in user code, though another frame was looked for along frame pointers
+    (R481, stacks that end early). `values` are those of the stacks, `keys` the rows of the frames in `names`."""
+    profile, begin, end = stacks.profile, stacks.location_offsets[:-1], stacks.location_offsets[1:]
+    outer = stacks.frame_offsets[1:] - 1
+    is_user = np.zeros(len(outer), np.bool_)  # those behind are of samples without a stack
+    is_user[: len(profile.locations)] = profile.locations.address < KERNEL
+    is_named = (stacks.flags[outer] & FrameFlag.UNSYMBOLIZED) == 0
+    is_code = is_user & is_named
+    is_code[: len(profile.locations)] |= is_user[: len(profile.locations)] & _is_mapped(profile)
+
+    places = np.append(-1, np.flatnonzero(is_code[stacks.locations]))
+    rows = np.flatnonzero(end > begin)
+    rows = rows[is_user[stacks.locations[end[rows] - 1]]]
+    number = np.searchsorted(places, end[rows]) - 1
+    is_noise = places[number] < begin[rows]
+    is_alone = places[np.maximum(number - 1, 0)] < begin[rows]
+    location = stacks.locations[places[number]]
+    key = keys[outer[location]]
+
+    is_inner = np.ones(len(places), np.bool_)
+    is_inner[0] = is_inner[number[~is_noise]] = False
+    has_callers = marked(keys[outer[stacks.locations[places[is_inner]]]], len(names))
+    is_entry = marked(key[~is_noise & ~is_alone], len(names)) & ~has_callers
+    for row in np.flatnonzero(marked(key[~is_noise], len(names))).tolist():
+        is_entry[row] |= names[row].lstrip("_").removeprefix("GI_").lstrip("_").removesuffix(".abi0") in ENTRIES
+    return float(values[rows[is_noise | (is_named[location] & ~is_entry[key])]].sum())
+
+
+def _is_mapped(profile: Profile) -> Bool:
+    """Which locations are in what was mapped: others are what else the register of the frame pointer led to."""
+    mapping, filename = profile.locations.mapping, np.append(profile.mappings.filename, 0)
+    found: Bool = (mapping != NONE) & ~np.isin(filename[mapping], (0, profile.strings.find(b"[unknown]")))
+    return found
