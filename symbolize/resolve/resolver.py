@@ -214,6 +214,8 @@ class MappingResolver:
         result = Resolution()
         try:
             result = self._find(record)
+            if result.reason is Reason.NOT_A_FILE and not result.detail:
+                result = replace(result, detail=self._providers.absent(record))
             if result.binary is None and not result.detail and (kinds := lists_for(record.filename)):
                 links = self._index.links_out(record.filename, kinds=kinds)
                 result = replace(result, detail="; ".join(map(" ".join, links.items())))

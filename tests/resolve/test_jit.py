@@ -93,6 +93,21 @@ class TestPerfMap:
         assert run([mapping("/tmp/perf-2.map")], [Place(START, 1)], tmp_path)[0] == ["Other"]
         assert run([mapping("/tmp/perf-3.map")], [Place(START, 1)], tmp_path)[0] == [""]
 
+    def test_other_process(self, tmp_path: Path) -> None:
+        """Where the list of a process is not there, the report names it, and the lists that are there instead: that of
+        a container has another number (R482, lists that are not there)."""
+        absent = "no perf-3.map or jit-3.dump in the folders"
+        row = run([mapping("/tmp/perf-3.map")], [Place(START, 1)], tmp_path)[1].mappings[0]
+        assert (row.misses[0][0], row.detail) == (Reason.NOT_A_FILE, absent)
+        (tmp_path / "perf-1.map").write_text(MAP)
+        row = run([mapping("/tmp/perf-3.map")], [Place(START, 1)], tmp_path)[1].mappings[0]
+        assert row.detail.startswith(f"{absent}, but perf-1.map: rename it if it is of this process")
+        (tmp_path / "perf-1.map").rename(tmp_path / "perf-3.map")
+        names, report = run([mapping("/tmp/perf-3.map")], [Place(START, 1)], tmp_path)
+        assert (names, report.mappings[0].detail) == (["Interpreter"], "")
+        assert run([mapping("/tmp/perf-3.map")], [Place(START + 0x8000, 1)], tmp_path)[1].mappings[0].detail == ""
+        assert run([mapping("//anon")], [Place(START + 0x8000, 1)], tmp_path)[1].mappings[0].detail == ""
+
     def test_several_processes(self, tmp_path: Path) -> None:
         """Lists of several processes that cover an address are a choice that nothing decides, but labels may."""
         (tmp_path / "perf-1.map").write_text(MAP)

@@ -115,6 +115,10 @@ class SymbolProviders:
             return self._module(mapping)
         return None
 
+    def absent(self, mapping: MappingRecord) -> str:
+        """The list that is not there of a mapping of code compiled at run time; empty if none is known to lack."""
+        return self._compiled.absent(mapping.filename, self._processes) if is_run_time_code(mapping) else ""
+
     def symbols_for(self, mapping: MappingRecord, images: Sequence[ElfImage]) -> Resolution | None:
         """A symbol file for a mapping whose binary is not there, or has no symbols and consists of `images`."""
         if is_no_file(mapping.filename) and not mapping.build_id:

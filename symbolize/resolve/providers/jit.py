@@ -1,5 +1,6 @@
 """Code that was compiled at run time: `perf-PID.map` and jitdump files."""
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +11,7 @@ import numpy as np
 
 from symbolize.binaries import SpecialFiles
 from symbolize.core.arrays import NONE, TOP, Bool, Int64, UInt64, distinct_inverse, offsets_of, passed, ranges
+from symbolize.core.errors import first_names
 from symbolize.core.reasons import Reason
 from symbolize.elf.call_frames import FramesAt
 from symbolize.elf.headers import names_of
@@ -80,6 +82,21 @@ class CompiledCode:
                 "was loaded, and have its name"
             )
         return replace(result, reused=mapping.rows[found.undecided], problems=problems)
+
+    def absent(self, filename: str, processes: set[int]) -> str:
+        """What is not there for a mapping without a list, and which lists of other processes are; empty if its list is
+        there, or if it is not known whose it is (R482, lists that are not there)."""
+        own = process_in(filename)
+        wanted = {own} if own else processes
+        if len(wanted) != 1 or wanted & self._by_process.keys():
+            return ""
+        (process,) = wanted
+        absent = f"no perf-{process}.map or jit-{process}.dump in the folders"
+        others = sorted(os.path.basename(path) for each in self._by_process.values() for path, _, _ in each)
+        if not others:
+            return absent if own else ""
+        hint = "rename it if it is of this process, which has another number in a container"
+        return f"{absent}, but {first_names(others)}: {hint}"
 
     def borders(self, mapping: MappingRecord, processes: set[int], clock: SampleTimes) -> Borders:
         """When the functions at the addresses of a mapping changed, by the times of the samples."""
