@@ -12,6 +12,9 @@ from symbolize.profile import NONE, Profile
 KERNEL: Final = 1 << 63
 """Addresses of the kernel begin here."""
 
+MAX_NOISE: Final = 8
+"""Frames that are looked behind for code, from the root."""
+
 # fmt: off
 ENTRIES: Final = {
     "start", "start_c", "start_main", "libc_start_main", "libc_start_main_impl", "libc_start_call_main",
@@ -34,18 +37,19 @@ def early_value(stacks: Stacks, values: Float64, keys: Int32, names: Texts) -> f
     is_code = is_user & is_named
     is_code[: len(profile.locations)] |= is_user[: len(profile.locations)] & _is_mapped(profile)
 
-    places = np.append(-1, np.flatnonzero(is_code[stacks.locations]))
     rows = np.flatnonzero(end > begin)
     rows = rows[is_user[stacks.locations[end[rows] - 1]]]
-    number = np.searchsorted(places, end[rows]) - 1
-    is_noise = places[number] < begin[rows]
-    is_alone = places[np.maximum(number - 1, 0)] < begin[rows]
-    location = stacks.locations[places[number]]
-    key = keys[outer[location]]
+    last = end[rows] - 1
+    for _ in range(MAX_NOISE):
+        last -= ~is_code[stacks.locations[last]] & (last > begin[rows])
+    location = stacks.locations[last]
+    key, is_noise = keys[outer[location]], ~is_code[location]
+    is_alone = (last == begin[rows]) | ~is_code[stacks.locations[last - 1]]
 
-    is_inner = np.ones(len(places), np.bool_)
-    is_inner[0] = is_inner[number[~is_noise]] = False
-    has_callers = marked(keys[outer[stacks.locations[places[is_inner]]]], len(names))
+    is_inner = np.ones(len(stacks.locations), np.bool_)
+    is_inner[last] = False
+    is_called = is_code & marked(stacks.locations, len(outer), is_inner)
+    has_callers = marked(keys[outer[is_called]], len(names))
     is_entry = marked(key[~is_noise & ~is_alone], len(names)) & ~has_callers
     for row in np.flatnonzero(marked(key[~is_noise], len(names))).tolist():
         is_entry[row] |= names[row].lstrip("_").removeprefix("GI_").lstrip("_").removesuffix(".abi0") in ENTRIES
