@@ -57,7 +57,7 @@ def misses_of(report: Report) -> str:
     first: dict[Reason, str] = {}
     for row in by_weight(report.mappings):
         for reason, _, value in row.misses if report.sample_value else ():
-            sums.setdefault(reason, Sums()).add(row.missed_flat[reason], value)
+            sums.setdefault(reason, Sums()).add(row.missed_flat[reason], value, 1)
             first.setdefault(reason, base_name(row.name))
     sums.pop(Reason.NOT_ASKED, None)
     texts = []
