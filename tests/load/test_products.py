@@ -72,7 +72,7 @@ DOORS: dict[str, Callable[[Profile], object]] = {
     "top": lambda profile: lines(profile, top_lines),
     "tree": lambda profile: lines(profile, tree_lines, 0.0),
     "callers": lambda profile: lines(profile, tree_lines, 0.0, True),
-    "report as json": lambda profile: json.render(symbolize.symbolize(profile, ()).report, "in", "out"),
+    "report as json": lambda profile: json.render(json.as_dict(symbolize.symbolize(profile, ()).report, "in", "out")),
     "report as html": lambda profile: html.section(symbolize.symbolize(profile, ()).report, "in", "out"),
     "merge": lambda profile: symbolize.merge([profile, profile]),
     "to_arrow": lambda profile: profile.to_arrow(),
