@@ -214,11 +214,11 @@ class MappingResolver:
         result = Resolution()
         try:
             result = self._find(record)
-            if result.reason is Reason.NOT_A_FILE and not result.detail:
-                result = replace(result, detail=self._providers.absent(record))
             if result.binary is None and not result.detail and (kinds := lists_for(record.filename)):
                 links = self._index.links_out(record.filename, kinds=kinds)
                 result = replace(result, detail="; ".join(map(" ".join, links.items())))
+            if result.reason is Reason.NOT_A_FILE and not result.detail:
+                result = replace(result, detail=self._providers.absent(record))
             return (map_locations(self._judge, record, result) if result.binary is not None else result), None
         except ReadFailure as error:
             return result.refused(result.reason), error

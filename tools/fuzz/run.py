@@ -64,9 +64,12 @@ def processor_time(process: int) -> float:
 
 
 def limit_memory() -> None:
-    """Let this process have no more than `MEMORY`. The address sanitizer reserves far more address space than that."""
+    """Let this process have no more than `MEMORY` beyond the address space that it has. The address sanitizer reserves
+    far more than that."""
     if "asan" not in os.environ.get("LD_PRELOAD", ""):
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        with open("/proc/self/statm") as file:
+            limit = int(file.read().split()[0]) * resource.getpagesize() + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def reset_peak() -> None:
