@@ -11,12 +11,15 @@ from symbolize.binaries.build_id import build_id_key, is_build_id
 from symbolize.binaries.layouts import LIST_NAME, MAX_LIST_BYTES, SPECIAL_NAME, list_kinds, listed, path_build_id_key
 from symbolize.binaries.unpack import is_packed
 from symbolize.binaries.walk import File, Folder, Walk
+from symbolize.core.file_kinds import HEAD, known_kind
 from symbolize.core.files import open_regular, os_error_text
 from symbolize.elf import ElfError
 from symbolize.elf.probe import HEADER_BYTES, identify_open
 
 MAX_PROBLEMS = 50
 """Problems that are reported one by one; of the others only the number is."""
+MAX_LOOKED_AT = 16
+"""Files of a folder without binaries that are looked at for what they are."""
 MAX_LINKS = 4096
 """Links out of the folders that are kept."""
 MAX_UNUSABLE = 1024
@@ -136,11 +139,19 @@ class IndexUpdate:
         if root in self._problems.unread or self._connection.execute(usable, (number,)).fetchone() is not None:
             return
         if is_file:
-            self._problems.tell(f"{root}: is neither an ELF file nor a list of symbols of a known name")
+            kind = kind_of(root)
+            known = f", but {kind}" if kind else ""
+            self._problems.tell(f"{root}: is neither an ELF file nor a list of symbols of a known name{known}")
             return
         count = self._connection.execute(f"SELECT count(*) {below}", (number,)).fetchone()[0]
         left = f", {links:,} link{'s' * (links != 1)} out of it not followed" if links else ""
         self._problems.tell(f"no ELF files below {root} ({count:,} file{'s' * (count != 1)} looked at{left})")
+        largest = f"SELECT d.path, f.name {below} ORDER BY f.size DESC, f.id LIMIT {MAX_LOOKED_AT}"
+        for folder, name in self._connection.execute(largest, (number,)).fetchall():
+            path = os.path.join(root, os.fsdecode(folder), os.fsdecode(name))
+            if kind := kind_of(path):
+                self._problems.tell(f"{path}: is {kind}")
+                return
 
     def _update(self, root: int, folder: Folder, real: str, linked: int) -> int:
         """Bring what is known of the files in one folder up to date; the number of the folder.
@@ -235,6 +246,15 @@ class IndexUpdate:
             self._connection.execute("DELETE FROM listed WHERE folder = ?", (number,))
             for key, name in entries:
                 store.insert(self._connection, "listed", (number, key, os.fsencode(name)))
+
+
+def kind_of(path: str) -> str:
+    """What a file is that is no binary, empty if that is not known."""
+    try:
+        with open(open_regular(path), "rb", buffering=0) as file:
+            return known_kind(file.read(HEAD))
+    except OSError:
+        return ""
 
 
 def state_of(status: os.stat_result) -> tuple[int, ...]:

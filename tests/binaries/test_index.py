@@ -324,3 +324,28 @@ def test_file_systems_of_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("symbolize.binaries.walk.VIRTUAL", (str(tmp_path / "proc"),))
     assert paths(index(tmp_path).with_build_id(ID_A)) == [str(tmp_path / "proc/x"), str(tmp_path / "usr/z")]
     assert paths(index(tmp_path / "proc").with_build_id(ID_A)) == [str(tmp_path / "proc/1/y"), str(tmp_path / "proc/x")]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "what"),
+    [
+        ("libc6.deb", b"!<arch>\ndebian-binary   1", "a Debian package: `dpkg-deb -x x.deb folder` unpacks it"),
+        ("glibc.rpm", b"\xed\xab\xee\xdb\3\0", "an RPM package: `rpm2cpio x.rpm | cpio -id` unpacks it"),
+        ("app.tar", bytes(257) + b"ustar\0", "a tar archive: unpack it"),
+        ("app.exe", b"MZ\x90\0", "a Windows program"),
+        ("app", b"\xcf\xfa\xed\xfe\7\0\0\1", "a Mach-O binary, which is not read"),
+    ],
+)  # fmt: skip
+def test_files_that_are_no_binaries(name: str, data: bytes, what: str, tmp_path: Path) -> None:
+    """Where nothing can be used, what is there is called by its name: the largest file that is known."""
+    path = tmp_path / "given" / name
+    path.parent.mkdir()
+    path.write_bytes(data)
+    (tmp_path / "given/README").write_text("a" * 1000)
+    below, alone = index(path.parent), index(path)
+    assert [*below.with_name(name), *alone.with_name(name)] == []
+    assert below.problems == [
+        f"no ELF files below {path.parent} (2 files looked at)",
+        f"{path}: is {what}",
+    ]
+    assert alone.problems == [f"{path}: is neither an ELF file nor a list of symbols of a known name, but {what}"]
