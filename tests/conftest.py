@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import engine
 
 from tests.support.buckets import Bucket
 from tests.support.needs import PACKAGES, missing, package
@@ -27,6 +28,7 @@ settings.register_profile(
     max_examples=FULL_EXAMPLES,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
+engine.MAX_SHRINKING_SECONDS = 20  # it has no setting: a failure is told of before any limit of a CI ends it
 settings.register_profile("plain", settings.get_profile("full"), max_examples=FULL_EXAMPLES // 4)
 
 LEAVES_OUT = re.compile(r"\bnot\b.*\bfull\b")
