@@ -185,6 +185,10 @@ class BinaryIndex:
         """The files called `name` anywhere below the roots, in order of the roots."""
         return self._first_names(self._entries(f"{IS_ELF} AND f.name = ?", (as_bytes(name),)))
 
+    def damaged(self) -> list[str]:
+        """The files that are damaged; at most `MAX_UNUSABLE`."""
+        return [path for path in self._problems.unusable if path not in self.unread]
+
     def unusable_called(self, name: str) -> dict[str, str]:
         """The files called `name` that cannot be read or are damaged, each with why."""
         return {path: why for path, why in self._problems.unusable.items() if os.path.basename(path) == name}

@@ -35,14 +35,17 @@ def run_index(arguments: Sequence[str]) -> int:
         print_error(f"symbolize: reading the headers of the files below {printable(', '.join(options.binaries))}")
     index = index_binaries(options.binaries, cache)
     count = len(index.binaries())
+    damaged = len(index.damaged())
+    count += damaged
     for problem in index.problems:
         print_error(f"symbolize: {printable(problem)}")
-    made = present = nameless = unstored = failed = size = 0
+    made = present = nameless = unstored = size = 0
+    failed = damaged
     bar = None
     if shows_progress(options.quiet):
         from tqdm import tqdm
 
-        bar = tqdm(total=count, unit="binary", leave=False, file=sys.stderr)
+        bar = tqdm(total=count - damaged, unit="binary", leave=False, file=sys.stderr)
     for built in prebuild(index, cache, options.jobs):
         made += built.is_new and built.is_stored
         unstored += not built.is_stored

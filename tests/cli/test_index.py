@@ -96,7 +96,7 @@ def test_bad_files_do_not_stop_the_others(tmp_path: Path, capsys: pytest.Capture
     data = bytearray((BINARIES / "gcc-pie" / "spectra").read_bytes())
     data[4] = 9  # no such class
     (binaries / "bad").write_bytes(data)
-    assert main(["index", str(binaries), "--cache", str(tmp_path / "cache"), "-j", "1"]) == 0
+    assert main(["index", str(binaries), "--cache", str(tmp_path / "cache"), "-j", "1"]) == 4
     err = capsys.readouterr().err
     assert "1 tables made" in err
     assert f"{binaries}/bad: " in err
@@ -189,6 +189,15 @@ def test_failures_have_their_exit_code(
     arguments = ["index", str(BINARIES / "gcc-pie"), "-j", "1", "--cache", str(tmp_path / "cache")]
     assert main(arguments) == 1
     assert "ledger: out of memory" in capsys.readouterr().err
+
+
+def test_a_damaged_binary_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is counted, and the exit code is that of some that failed."""
+    (tmp_path / "libx.so").write_bytes(b"\x7fELF\2\1\1junk")
+    arguments = ["index", str(tmp_path / "libx.so"), "--cache", str(tmp_path / "cache")]
+    assert main([*arguments, str(BINARIES / "gcc-pie")]) == 4
+    assert "\n4 binaries: 3 tables made, 0 were there, 1 failed; " in capsys.readouterr().err
+    assert main(arguments) == 1
 
 
 def test_folder_that_cannot_be_written_is_told_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
