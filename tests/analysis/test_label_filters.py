@@ -1,6 +1,8 @@
 """Filters of samples and labels, against pprof's own and by examples."""
 
+import math
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from symbolize.analysis import Filters
 from symbolize.analysis.filters import selected
-from symbolize.analysis.label_filters import note_on_range
+from symbolize.analysis.label_filters import note_on_range, within
 from symbolize.core.errors import UsageError
 from symbolize.load.pprof import load
 from symbolize.profile import Profile
@@ -201,3 +203,14 @@ def test_numbers_are_exact(value: int, limit: int, unit: str) -> None:
     for text, holds in ((f"size={limit}{unit}:", ">="), (f"size=:{limit}{unit}", "<=")):
         expected = factor is not None and (value * factor >= limit if holds == ">=" else value * factor <= limit)
         assert chosen(selected(profile, Filters(tagfocus=text))) == ({0} if expected else set())
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1), st.fractions() | st.integers(-(1 << 70), 1 << 70), st.booleans())
+def test_limits_that_are_no_integers(value: int, limit: Fraction, is_low: bool) -> None:
+    """Values are compared with the limit itself, of which a unit may make any fraction."""
+    found = within(np.array([value]), Fraction(limit), is_low=is_low)
+    assert found.tolist() == [value >= limit if is_low else value <= limit]
+    if abs(limit) < 1 << 62:
+        around = within(np.array([math.floor(limit), math.ceil(limit)]), Fraction(limit), is_low=is_low)
+        is_whole = math.floor(limit) == limit
+        assert around.tolist() == ([is_whole, True] if is_low else [True, is_whole])

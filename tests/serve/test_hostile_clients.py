@@ -255,6 +255,12 @@ def test_hosts(server: HttpClient, host: str) -> None:
     assert server.ask("GET", "/healthz", Host=host).status == Status.OK
 
 
+@pytest.mark.parametrize("host", ["evillocalhost", "localhost.evil.example", "127.0.0.1.evil.example", "127.1", "."])
+def test_other_hosts(server: HttpClient, host: str) -> None:
+    """Names that only look like those of this machine are not, since somebody else may have them lead here."""
+    assert server.ask("GET", "/healthz", Host=host).status == Status.MISDIRECTED_REQUEST
+
+
 def test_two_hosts(server: HttpClient) -> None:
     """A request that names two is none: somebody else may go by the other one."""
     with connected(server) as client:
@@ -281,6 +287,7 @@ def test_origins(tmp_path: Path, more: dict[str, Any], origin: str, allowed: str
         for body in (b"{}", json.dumps(job(LEDGER, [1])).encode()):
             answer = running.ask("POST", "/symbolicate/v5", body, Origin=origin)
             assert answer.headers.get("access-control-allow-origin") == allowed
+            assert (answer.headers.get("vary") == "Origin") == (allowed != "*")  # a cache has one answer for all else
             assert (answer.status == Status.FORBIDDEN) == (allowed is None)
         assert "access-control-allow-origin" not in running.ask("GET", "/metrics", Origin=origin).headers
 

@@ -114,10 +114,15 @@ def test_what_is_not_kept(server: HttpClient, kept: Path, tmp_path: Path) -> Non
     assert files(kept) == []
 
 
-def test_room(server: HttpClient, kept: Path) -> None:
-    """What is too much in all is refused, and leaves nothing."""
+@pytest.mark.parametrize("has_length", [True, False])
+def test_room(server: HttpClient, kept: Path, has_length: bool) -> None:
+    """What is too much in all is refused, whether it says how long it is or comes in chunks, and leaves nothing."""
     assert send(server, LEDGER, "executable").status == Status.CREATED
-    answer = send(server, SPECTRA, "executable")
+    length = {} if has_length else {"Transfer_Encoding": "chunked"}
+    data = SPECTRA.read_bytes()
+    body = data if has_length else b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data)
+    path = f"/buildid/{build_id(SPECTRA)}/executable"
+    answer = server.ask("PUT", path, body, Authorization=f"Bearer {TOKEN}", **length)
     assert answer.status == Status.INSUFFICIENT_STORAGE
     assert len(files(kept)) == 1
     next(path for path in files(kept)).unlink()

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from symbolize.core.errors import InputError, OutputError
 from symbolize.storage import backend as places
-from symbolize.storage.backend import PIECE, Storage, copy
+from symbolize.storage.backend import PIECE, ObjectStorage, Storage, copy
 from symbolize.storage.scratch import Scratch
 from tests.support.batch_runs import files_below
+from tests.support.buckets import Bucket
 from tests.support.storage_files import BAD_NAMES, content, write
 
 
@@ -219,3 +220,17 @@ def test_no_name_escapes(tmp_path_factory: pytest.TempPathFactory, name: str) ->
         assert files_below(folder) == []
     else:
         assert files_below(folder) == [f"out/{name}"]
+
+
+@pytest.mark.parametrize("data", [b"abc", b"abcdefgh", b""])
+def test_objects_that_change_while_they_are_copied(
+    data: bytes, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is longer or shorter than the listing said is no copy, and is not kept as one."""
+    bucket.put("x", data=b"abcd")
+    place = ObjectStorage(bucket.url, str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(places.urls, "open_url", lambda _: io.BytesIO(data))
+        with pytest.raises(InputError, match="/x: changed while it was read"):
+            place.read_file("x")
+    assert Path(place.read_file("x")).read_bytes() == b"abcd"
