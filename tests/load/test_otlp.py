@@ -342,6 +342,18 @@ class TestSeveral:
         maker.message.resource_profiles[0].scope_profiles[0].profiles[1].time_unix_nano = 6
         assert len(load_all(io.BytesIO(maker.encode()))) == 5
 
+    @pytest.mark.parametrize("second", [("wall", "nanoseconds", 1), ("cpu", "count", 1), ("cpu", "nanoseconds", 2)])
+    def test_other_periods_are_not_merged(self, second: tuple[str, str, int]) -> None:
+        """R324: neither are those that were sampled by something else."""
+        maker = Maker()
+        stack = maker.stack(maker.frame("", 0, 0, [("f", "a.c", 1)]))
+        scope = maker.resource(process_pid=7)
+        for kind, period in ((COUNT, ("cpu", "nanoseconds", 1)), (("time", "nanoseconds"), second)):
+            maker.profile(scope, kind, period).samples.add(stack_index=stack, values=[7])
+        first, other = (each.profile for each in load_all(io.BytesIO(maker.encode())))
+        text = [tuple(map(each.strings.text, each.period_type)) for each in (first, other)]
+        assert text == [("cpu", "nanoseconds"), second[:2]]
+
 
 def test_header() -> None:
     """What pprof has fields for goes there, the rest is comments."""

@@ -417,6 +417,58 @@ def test_processes() -> None:
     assert profile.samples.values[:, 0].tolist() == [2, 1, 2, 1, 1]
 
 
+def test_processes_that_share_mappings() -> None:
+    """Each has the mappings of the one that it was forked off, which are in use, and none of another one: neither a
+    second child, nor one whose pid another process had."""
+    form, event = LITTLE, Event(sample_type=w.IP | w.TID | w.TIME)
+    times = iter(range(1, 100))
+
+    def at(pid: int) -> bytes:
+        return form.sample(event, ip=0x400100, pid=pid, time=next(times))
+
+    records = [
+        *app(form, event),
+        at(7),
+        form.comm(event, 8, "ls", w.EXEC, time=next(times)),
+        form.mmap2(event, 8, 0x400000, 0x1000, "/bin/ls", time=next(times)),
+        at(8),
+        form.fork(event, 17, 7, time=next(times)),
+        form.fork(event, 18, 8, time=next(times)),
+        at(17),
+        at(18),
+        form.fork(event, 8, 7, time=next(times)),
+        at(8),
+        at(7),
+    ]
+    profile = read(form.file([event], records), LoadOptions(sample_labels=("pid",)))
+    found = zip((stack[0][0] for stack in stacks(profile)), labels(profile), profile.samples.values[:, 0], strict=True)
+    assert [(file, label["pid"], int(count)) for file, label, count in found] == [
+        ("/bin/app", 7, 2),
+        ("/bin/ls", 8, 1),
+        ("/bin/app", 17, 1),
+        ("/bin/ls", 18, 1),
+        ("/bin/app", 8, 1),
+    ]
+
+
+def test_a_process_first_named_by_a_thread() -> None:
+    """Where a recording begins later, a thread may be named before its process, which is called so until it is too."""
+    form, event = LITTLE, Event(sample_type=w.IP | w.TID | w.TIME)
+    records = [
+        form.comm(event, 7, "worker", tid=9, time=1),
+        form.sample(event, ip=0x400100, pid=7, tid=9, time=2),
+        form.comm(event, 7, "late", tid=10, time=3),
+        form.sample(event, ip=0x400100, pid=7, tid=10, time=4),
+        form.comm(event, 7, "app", time=5),
+        form.sample(event, ip=0x400100, pid=7, tid=9, time=6),
+    ]
+    options = LoadOptions(sample_labels=("comm", "thread_comm"))
+    found = [tuple(each.values()) for each in labels(read(form.file([event], records), options))]
+    assert found == [("worker", "worker"), ("worker", "late"), ("app", "worker")]
+    chosen = read(form.file([event], records), LoadOptions(choice=Choice(processes=["worker"])))
+    assert chosen.samples.values[:, 0].sum() == 2
+
+
 def test_idle_threads() -> None:
     """No record names the process 0; it is called as perf calls it, and can be chosen by that."""
     form, event = LITTLE, Event(sample_type=w.IP | w.TID)

@@ -166,6 +166,11 @@ def test_stack_samples() -> None:
         1, rest={135: w.message({1: w.message({2: 5}), 6: 2, 11: 8})}
     )
     assert types(only(left))[1] == "wall/nanoseconds"
+    bare = w.message(
+        {2: 1, 4: 1, 6: 2, 10: 1, 11: 5, 13: w.packed([2])}
+    )  # the weights of the others are not those before
+    again = w.packet(1, w.CLEARED, STATE + more) + w.packet(1, rest={135: by_id}) + w.packet(1, rest={135: bare})
+    assert stacks(only(again)) == {("alloc", "main"): [2, 505, 4]}
     unknown = w.packet(1, w.CLEARED, STATE) + w.packet(1, rest={135: w.message({2: 4, 6: 2})})
     assert "1 samples were left out" in refused(unknown)
 

@@ -222,6 +222,34 @@ def test_libraries_move_to_the_first_address() -> None:
     assert whole.samples.values.tolist() == [[14]]
 
 
+@pytest.mark.parametrize("is_longer_first", [False, True])
+def test_lengths_of_merged_libraries(is_longer_first: bool) -> None:
+    """A mapping that ends elsewhere on its last page is the same, and the merged one is as long as the longest; a frame
+    without an address stays one (R345, merged mappings)."""
+    shorter = LIBRARY._replace(limit=LIBRARY.limit - 0x800)
+    last = MOVED.limit - 0x10
+    profiles = [
+        loaded([EXE, shorter], [((Place(shorter.start + 0x30, 2),), (1,))]),
+        loaded([EXE, MOVED], [((Place(last, 2), Place(0, 2, (Line("f"),))), (2,))]),
+    ]
+    whole = merged(profiles[::-1] if is_longer_first else profiles)
+    base, start = (MOVED, shorter) if is_longer_first else (shorter, MOVED)
+    assert whole.mappings.limit[1] - whole.mappings.start[1] == MOVED.limit - MOVED.start
+    expected = {shorter.start + 0x30 - shorter.start + base.start, last - MOVED.start + base.start, 0}
+    assert set(whole.locations.address.tolist()) == expected
+    assert start.start not in whole.mappings.start.tolist()
+
+
+def test_libraries_elsewhere_on_a_page_stay_apart() -> None:
+    """Files are mapped by pages: what begins elsewhere on one is not moved (R345, merged mappings)."""
+    other = MOVED._replace(start=MOVED.start + 0x800, limit=MOVED.limit + 0x800)
+    places = [LIBRARY.start + 0x30, other.start + 0x30]
+    whole = merged(
+        loaded([EXE, each], [((Place(at, 2),), (7,))]) for each, at in zip((LIBRARY, other), places, strict=True)
+    )
+    assert whole.locations.address.tolist() == places
+
+
 @pytest.mark.parametrize(
     "name", ["[vdso]", "//anon", "/memfd:jit (deleted)", "", "[kernel.kallsyms]", "/tmp/perf-7.map"]
 )
