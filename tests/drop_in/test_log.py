@@ -122,6 +122,7 @@ def test_kernel(log: Command, tmp_path: Path) -> None:
         ("[   12.3]  ? main+0x92/0x5c3 [snd_usb]", names),
         ("pc : main+0x91/0x5d0", names),
         ("[   12.3]  main+0x92/0x900", ""),
+        ("[   12.3]  main+0x92/0x5c2", ""),  # smaller than the function is
         ("[   12.3]  main+0x92/0x5d0 [other]", ""),
         ("[   12.3]  nosuch+0x92/0x5d0", ""),
         ("[<ffffffff81234567>] 0xffffffff81234567", ""),

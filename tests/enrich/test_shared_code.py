@@ -4,6 +4,7 @@ nothing is folded."""
 import re
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from elftools.elf.elffile import ELFFile
 
 from symbolize import Profile, Result, Symbolizer, load
 from symbolize.cli import main
+from symbolize.core.arrays import offsets_of
 from symbolize.names import MODES, Mode
 from symbolize.profile import Samples
 from symbolize.symbols import binary
@@ -131,18 +133,54 @@ def described_returns(variant: str) -> list[int]:
 def test_declaration() -> None:
     """A function that is not the one whose code was kept has the file and line of its declaration."""
     profile = symbolized("gcc-lld").profile
-    lines = {
-        (frame.function, frame.file, frame.line)
+    columns = {
+        (frame.function, frame.file, frame.line): frame.column
         for stack in profile.stacks()
         for frame in stack
         if frame.function in ("read_users", "(anonymous namespace)::polish", "(anonymous namespace)::helper")
     }
-    assert ("read_users", "/src/callers/alike.cc", 3) in lines
+    lines = columns.keys()
+    assert columns["read_users", "/src/callers/alike.cc", 3] == 0
     assert {line for line in lines if "polish" in line[0]} == {
         ("(anonymous namespace)::polish", "/src/callers/main.cc", 4)
     }
     files = {file for name, file, _ in lines if "helper" in name}
     assert files == {"/src/callers/main.cc", "/src/callers/other.cc"}
+
+
+@pytest.mark.parametrize("variant", ["gcc-lld", "clang-gold"])
+def test_samples_are_apart(variant: str) -> None:
+    """A frame without a caller is not called by the leaf of the next sample: in stacks that were cut, the order of the
+    samples changes nothing."""
+    made = load(FIXTURES / "profiles" / "callers" / f"{variant}.prof")
+    samples = made.samples
+    begins = samples.location_offsets[:-1]
+    values = np.repeat(samples.values, 2, axis=0)
+    cut = replace(
+        made,
+        samples=replace(
+            samples,
+            location_offsets=np.sort(np.concatenate((samples.location_offsets, begins + 1))),
+            values=values,
+            label_offsets=np.zeros(len(values) + 1, np.int64),
+        ),
+        leaf_kinds=np.zeros(0, np.uint8),  # the leaf of what was cut off is a caller
+    )
+    order = np.arange(len(values))[::-1]
+    stacks = [cut.samples.locations[first:last] for first, last in pairwise(cut.samples.location_offsets.tolist())]
+    backwards = replace(
+        cut,
+        samples=replace(
+            cut.samples,
+            location_offsets=offsets_of([len(stacks[row]) for row in order]),
+            locations=np.concatenate([stacks[row] for row in order]),
+            values=values[order],
+        ),
+    )
+    with Symbolizer(FIXTURES / "bin" / "callers" / variant) as symbolizer:
+        found = [list(symbolizer.symbolize(each).profile.stacks()) for each in (cut, backwards)]
+    assert len(found[0]) == len(values) and found[0][0][0].function
+    assert found[0] == found[1][::-1]
 
 
 def test_same_answers_with_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
