@@ -193,8 +193,10 @@ class TestKallsyms:
     def test_from_another_run(self, tmp_path: Path) -> None:
         """A list from another start of the kernel is moved; the modules are somewhere else then, and stay unnamed."""
         kallsyms(tmp_path / "kallsyms", MOVED + 0x40_0000)
-        names, report = run([mapping("[kernel.kallsyms]_text")], [*places(), Place(0xFFFF_FFFF_BFFF_0000, 1)], tmp_path)
-        assert names == ["f3", "f70", "f400", ""]
+        kernel = mapping("[kernel.kallsyms]_text")._replace(limit=0xFFFF_FFFF_C100_0000)
+        modules = [Place(each, 1) for each in (0xFFFF_FFFF_BFFF_0000, 0xFFFF_FFFF_C060_0010 - 0x40_0000)]
+        names, report = run([kernel], [*places(), *modules], tmp_path)
+        assert names == ["f3", "f70", "f400", "", ""]
         assert "moved by -0x400000" in report.mappings[0].tried[-1][1]
 
     def test_system_map(self, tmp_path: Path) -> None:

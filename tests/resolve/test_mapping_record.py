@@ -107,3 +107,19 @@ def test_kinds_of_leaves() -> None:
     assert leaves(of_code(made)) == [0x10010, 0x10040]
     made.leaf_kinds = made.leaf_kinds[:0]
     assert leaves(of_code(made)) == []
+
+
+@pytest.mark.parametrize("between", [[], [[]], [[], []]])
+def test_pairs_on_a_stack(between: list[Sequence[int]]) -> None:
+    """A leaf is not the caller of the outermost frame of the stack before, though it is a call site on another one."""
+    made = recorded(
+        [], [0x10010, 0x10020], *between, [0x10030, 0x10040], [0x10050, 0x10030, 0x20010, 0x20020], [0x20020], []
+    )
+    for record, expected in zip(
+        records_of(made, with_names=False),
+        ({(0x10010, 0x10020), (0x10030, 0x10040), (0x10050, 0x10030)}, {(0x20010, 0x20020)}),
+        strict=False,
+    ):
+        assert record.pairs is not None
+        callee, caller = (made.locations.address[rows].tolist() for rows in record.pairs())
+        assert set(zip(callee, caller, strict=True)) == expected

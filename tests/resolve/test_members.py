@@ -122,12 +122,14 @@ def test_library_beside_no_archive(tmp_path: Path, offset: int) -> None:
         assert report.mappings[0].verified == bool(build_id)
 
 
-def test_no_segment_of_that_length(tmp_path: Path) -> None:
-    """Without the archive nothing is named where neither the offset nor the length tells the segment."""
+@pytest.mark.parametrize("offset", [CODE, 0x123000 + CODE])
+def test_no_segment_of_that_length(tmp_path: Path, offset: int) -> None:
+    """Without the archive nothing is named where neither the offset nor the length tells the segment, which the whole
+    mapping has to be in."""
     shutil.copy(PIE, tmp_path / "libspectra.so")
     for build_id in (PIE_ID, ""):
         name = "/data/base.apk!/" + MEMBER
-        recorded = Mapping(BASE + CODE, BASE + CODE + 0x9000, 0x123000 + CODE, name, build_id)
+        recorded = Mapping(BASE + CODE, BASE + CODE + 0x9000, offset, name, build_id)
         names, report = run([recorded], [Place(BASE + MAIN, 1)], tmp_path)
         assert names == [""]
         assert report.mappings[0].misses[0][0] == Reason.MISFIT
@@ -139,6 +141,17 @@ def test_another_version_of_the_archive(tmp_path: Path) -> None:
     names, report = run([mapping("/base.apk", begin + CODE, "ee" * 20)], [Place(BASE + MAIN, 1)], tmp_path)
     assert names == [""]
     assert report.mappings[0].misses[0][0] == Reason.NOT_FOUND
+
+
+def test_offsets_in_another_version_of_the_archive(tmp_path: Path) -> None:
+    """Where a library begins in the archive of another version says nothing of the recorded offset."""
+    begin = archive(tmp_path / "base.apk", FIXED, before=1 << 20)
+    (tmp_path / "lib").mkdir()
+    shutil.copy(PIE, tmp_path / "lib" / "libspectra.so")
+    part = Mapping(BASE + CODE, BASE + CODE + 0x1000, begin + CODE, "/base.apk", PIE_ID)
+    names, report = run([part], [Place(BASE + MAIN, 1)], tmp_path)
+    assert names == [""]
+    assert report.mappings[0].misses[0][0] == Reason.MISFIT
 
 
 def test_archives_of_several_versions(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ from symbolize.binaries import read_members
 MEMBER = "lib/x86_64/libspectra.so"
 
 
-def archive(path: Path, library: Path, name: str = MEMBER, *, deflated: bool = False) -> int:
-    """An archive of one library, stored on a page unless deflated; where that begins."""
+def archive(path: Path, library: Path, name: str = MEMBER, *, deflated: bool = False, before: int = 0) -> int:
+    """An archive of one library, stored on a page unless deflated, behind so many other bytes; where that begins."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as made:
         made.writestr("AndroidManifest.xml", b"x" * 5000, zipfile.ZIP_DEFLATED)
+        made.writestr("assets", bytes(before), zipfile.ZIP_STORED)
         entry = zipfile.ZipInfo(name)
         if not deflated:
             entry.extra = bytes(4) + bytes(-(made.fp.tell() + 34 + len(name)) % 4096)  # type: ignore[union-attr]
