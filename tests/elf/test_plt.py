@@ -13,8 +13,11 @@ from symbolize.symbols import Binary, build_table
 from tests.support.elf_writer import (
     ALLOC,
     EXEC,
+    GLOBAL,
+    LOCAL,
     RELA,
     UNDEF,
+    WEAK,
     Section,
     Symbol,
     elf_file,
@@ -113,10 +116,36 @@ def test_resolvers(name: str) -> None:
     layout = LAYOUTS[name]
     (resolver,) = (row[3] for row in layout["words"] if not row[2])
     (entry,) = (entry for entry in entries(file_of(layout)) if entry[2] == f"*ABS*+{resolver:#x}@plt")
-    known = layout | {"resolvers": [(resolver, "chosen_by_mistake"), (resolver, "chosen")]}
+    names = [("chosen_by_mistake", GLOBAL), ("chosen", GLOBAL), ("local", LOCAL), ("weak", WEAK)]
+    known = layout | {"resolvers": [(resolver, *each) for each in names]}
     code = [*layout["code"], ["resolvers", resolver & ~0xFFF | 0x800, "00" * 0x800]]
     assert entry[0] < resolver
     assert [*entry[:2], "chosen@plt"] in entries(file_of(known | {"code": code}))
+
+
+@pytest.mark.parametrize("name", [name for name in LAYOUTS if LAYOUTS[name]["machine"] == "EM_AARCH64"])
+def test_words_below_the_code(name: str) -> None:
+    """The distance in pages to a word is signed (rule R263)."""
+    layout, pages = LAYOUTS[name], 0x40
+    ((section, at, data),) = layout["code"]
+    code = np.frombuffer(bytes.fromhex(data), "<u4").copy()
+    for row in np.flatnonzero(code & 0x9F00001F == 0x90000010).tolist():  # adrp x16
+        word = int(code[row])
+        distance = (word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3
+        distance -= pages
+        assert distance < 0
+        code[row] = word & 0x9F00001F | (distance & 3) << 29 | (distance >> 2 & 0x7FFFF) << 5
+    moved = layout | {"code": [[section, at + (pages << 12), code.tobytes().hex()]]}
+    assert entries(file_of(moved)) == [[at + (pages << 12), *rest] for at, *rest in entries(file_of(layout))]
+
+
+def test_a_base_in_doubt() -> None:
+    """Where entries jump through words of relocations from either of two tables, none has a name (rule R263)."""
+    layout = LAYOUTS["i386 lld"]
+    (_, first), (_, second) = layout["tables"]
+    twins = [[word + (first - second), number, "ext1", addend] for word, number, _, addend in layout["words"]]
+    assert entries(file_of(layout))
+    assert entries(file_of(layout | {"words": [*layout["words"], *twins]})) == []
 
 
 def test_words_with_an_addend_have_no_name() -> None:

@@ -227,14 +227,16 @@ def test_relocatable_symbols() -> None:
     symbols = [
         Symbol("f", 0, 8),
         Symbol("h", 0x10, section=".text.hot"),
+        Symbol("end", 0x40),
         Symbol("outside", 0x41, 8),
         Symbol("far", (1 << 64) - 0x10, 0x100, section=".text.hot"),
     ]
     image = ElfImage.parse(memoryview(elf_file(sections, symbols=symbols, kind=elf_writer.ET_REL)), "test")
     found = read_symbols(image, ".symtab")
     assert found is not None
-    assert found.vaddr.tolist() == [vaddr_in(image, ".text"), vaddr_in(image, ".text.hot", 0x10)]
-    assert found.section_end.tolist() == [vaddr_in(image, ".text", 0x40), vaddr_in(image, ".text.hot", 0x20)]
+    end, hot = vaddr_in(image, ".text", 0x40), vaddr_in(image, ".text.hot", 0x20)
+    assert found.vaddr.tolist() == [vaddr_in(image, ".text"), vaddr_in(image, ".text.hot", 0x10), end]
+    assert found.section_end.tolist() == [end, hot, end]
 
 
 def test_empty_tables() -> None:

@@ -58,7 +58,7 @@ def file_of(
     if nobits:
         code = [section._replace(type=NOBITS, data=b"", size=len(section.data)) for section in code]
     dynamic = [Symbol(name, section=UNDEF) for name in names]
-    dynamic += [Symbol(name, at, 4, GNU_IFUNC, section=first) for at, name in layout.get("resolvers", [])]
+    dynamic += [Symbol(name, at, 4, GNU_IFUNC, bind, section=first) for at, name, bind in layout.get("resolvers", [])]
     tables = [Section(name, type=NOBITS, flags=ALLOC | 1, address=at, size=table_size) for name, at in layout["tables"]]
     data = elf_file(
         [*code, *tables, relocations(layout, names)],
