@@ -8,5 +8,5 @@ from tools.mutations import ROOT, listed_faults
 def test_the_list_fits_the_code() -> None:
     """Each line of the list is in the code, and the tests that are to notice its change are there."""
     faults = list(listed_faults([]))
-    assert len({each.name for each in faults}) == len(faults) > 80
+    assert len({each.name for each in faults}) == len(faults) > 70
     assert [path for each in faults for path in each.tests if not (ROOT / Path(path.partition("::")[0])).exists()] == []
