@@ -312,6 +312,45 @@ class TestReadings:
         assert names(message, LIBRARY) == dict.fromkeys(calls, "f")
         assert "11 of 11 call sites lie in a call" in row(report, LIBRARY).tried[0][1]
 
+    def test_one_name_does_not_outweigh_call_sites(self, tmp_path: Path) -> None:
+        """A function that is where the profile has it is no proof: a file that has no call where the profile has call
+        sites is refused (rule R145)."""
+        code = Section(".text", b"\x90" * 256, PROGBITS, ALLOC | EXEC, VADDR, alignment=16)
+        symbols = [Symbol("f", VADDR, 128), Symbol("g", VADDR + 128, 128)]
+        (tmp_path / "libx.so").write_bytes(elf_file([code], [Segment(VADDR, 256, 5, FIRST_BYTE)], symbols))
+        sites = [VADDR + 16 * i for i in range(1, 16)]
+        stack = writer.sample(7, [(address, 0, 0 if address == sites[0] else -1) for address in sites])
+        files = writer.file(0, LIBRARY.encode(), [b"f"], [b"f"]), writer.thread(7, 7, b"app")
+        message, report = run(writer.report([writer.meta(), stack, *files]), tmp_path)
+        assert "another build: " in row(report, LIBRARY).detail
+        assert names(message, LIBRARY) == dict.fromkeys(sites, "") | {sites[0]: "f"}
+
+    def test_the_reading_with_the_larger_share_is_taken(self, tmp_path: Path) -> None:
+        """Three functions of three count for more than four of five (rule R163)."""
+        wanted = [(0x1000 + 0x100 * i, f"f{i}") for i in range(1, 6)]
+        there = [*wanted[:3], *((address + 0x1000, name) for address, name in wanted[:4]), (0x2500, "other")]
+        (tmp_path / "libx.so").write_bytes(
+            elf_file(
+                [Section(".text", bytes(0x5000), flags=ALLOC | EXEC, address=0x1000)],
+                [Segment(0x1000, 0x5000, 5, 0x1000)],
+                dynamic=[Symbol(name, address, 0x80) for address, name in there],
+            )
+        )
+        message, report = run(reported(LIBRARY, [*wanted, (0x1110, "")]), tmp_path)
+        assert names(message, LIBRARY) == dict(wanted) | {0x1110: "f1"}
+        assert row(report, LIBRARY).verified
+
+    @pytest.mark.parametrize("is_stripped", [False, True])
+    def test_functions_that_are_not_there(self, tmp_path: Path, is_stripped: bool) -> None:
+        """They speak against a file that has its symbols, and not against one that lost them (rule R164)."""
+        symbols = [Symbol(name, VADDR + 0x40 * i, 0x40) for i, name in enumerate(FUNCTIONS[:2])]
+        tables = {"dynamic" if is_stripped else "symbols": symbols}
+        text = Section(".text", bytes(0x100), flags=ALLOC | EXEC, address=VADDR)
+        (tmp_path / "libx.so").write_bytes(elf_file([text], [Segment(VADDR, 0x100, 5, OFFSET)], **tables))
+        _, report = run(reported(LIBRARY, places()), tmp_path)
+        assert row(report, LIBRARY).verified == is_stripped
+        assert ("2 of 4 functions" in row(report, LIBRARY).detail) != is_stripped
+
     def test_two_readings_fit(self, tmp_path: Path) -> None:
         """Small addresses in a large file may mean either; they are taken as they are, and the report says so."""
         path = tmp_path / "libx.so"
@@ -409,17 +448,19 @@ class TestCandidates:
         assert "4 of 9 functions" in row(report, LIBRARY).detail + "".join(row(report, LIBRARY).problems)
 
     def test_width_of_the_path(self, tmp_path: Path) -> None:
-        """A file of 32 bits is not what lay in a folder for 64, if no name says so (rule R165)."""
+        """A file of 32 bits is not what lay in a folder for 64, if names do not prove it (rule R165)."""
         (tmp_path / "libx.so").write_bytes(
             elf_file(
                 [Section(".text", bytes(0x1000), flags=ALLOC | EXEC, address=VADDR)],
                 [Segment(VADDR, 0x1000, 5, OFFSET)],
-                [Symbol("f", VADDR, 0x1000)],
+                [Symbol("f", VADDR, 0x800), Symbol("g", VADDR + 0x800, 0x800)],
                 is_64=False,
             )
         )
-        _, report = run(reported(LIBRARY, [(VADDR, "")]), tmp_path)
-        assert "32 bits" in row(report, LIBRARY).detail
+        for named, is_proved in ((["", ""], False), (["f", ""], False), (["f", "g"], True)):
+            _, report = run(reported(LIBRARY, list(zip((VADDR, VADDR + 0x800), named, strict=True))), tmp_path)
+            assert row(report, LIBRARY).verified == is_proved
+            assert ("32 bits" in row(report, LIBRARY).detail) != is_proved
 
 
 class TestAgreement:
