@@ -37,6 +37,14 @@ def test_frames_of_a_chain() -> None:
     ]
 
 
+@pytest.mark.parametrize(("column", "shown"), [(0xFFFF, 0xFFFF), (0x1_0000, 0), (0x1_0005, 0), (0xFFFF_FFFF, 0)])
+def test_large_call_columns(column: int, shown: int) -> None:
+    """A column that the table has no room for is unknown, and no other one (rule R40)."""
+    g = inlined("g", [(0x1010, 0x1020)], line=20, call_file=1, call_column=column)
+    image = image_of([unit(function("f", 0x1000, 0x100, g), *ORIGINS, lines=LINES)])
+    assert frames_at(image, 0x1010)[0][1].column == shown
+
+
 def test_rows_that_disagree_with_the_tree() -> None:
     """File and line of the leaf are those of the row, also where it stands in no file of the function (rule R29)."""
     rows = sequence((0x1000, 10), (0x1010, 99, 2), (0x1018, 0, 2), end=0x1100)

@@ -109,6 +109,14 @@ def test_own_unit_answers() -> None:
         assert [place[1] for place in places_at(image_of(units), 0x1000, 0x1007, 0x1008, 0x100F)] == [1, 1, 2, 2]
 
 
+def test_large_columns() -> None:
+    """A column that the table has no room for is unknown, and no other one (rule R40)."""
+    columns = [1, 0x1_0000, (1 << 32) - 2, 1 << 32, (1 << 32) + 5, (1 << 63) + 5]
+    rows = [(0x1000 + row, 7, 1, column) for row, column in enumerate(columns)]
+    places = places_at(image_of([lined(Lines(sequence(*rows, end=0x1010)))]), *(row[0] for row in rows))
+    assert [column for _, _, column in places] == [*columns[:3], 0, 0, 0]
+
+
 def test_line_0_and_column_0() -> None:
     """Line 0 keeps the file (rule R39), column 0 is unknown (rule R40)."""
     image = image_of([lined(Lines(sequence((0x1000, 5, 0, 9), (0x1008, 0, 0, 0), end=0x1010)))])

@@ -6,6 +6,8 @@ import pytest
 
 from symbolize import Result, Symbolizer, load
 from symbolize.cli import main
+from symbolize.resolve.tail_callers import between
+from symbolize.symbols.call_graph import UNKNOWN, Chain
 from symbolize.write import encode
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -64,3 +66,20 @@ def test_option(tmp_path: Path) -> None:
     output = tmp_path / "out.folded"
     assert main([str(recorded), "-b", str(folder), "-o", str(output), "--no-cache", "--tail-calls"]) == 0
     assert "main;outer [tail call];middle [tail call];leaf 350000000" in output.read_text()
+
+
+@pytest.mark.parametrize(
+    ("chains", "vaddrs"),
+    [
+        ([((1, 0x10), (2, 0x20))], [0x10, 0x20]),
+        ([((1, 0x10), (2, UNKNOWN))], []),
+        ([((1, UNKNOWN), (2, 0x20))], []),
+        ([((1, 0x10), (2, 0x20), (3, 0x30)), ((1, 0x10), (4, 0x40), (3, 0x30))], [0x10, 0x30]),
+        ([((1, 0x10), (2, UNKNOWN), (3, 0x30)), ((1, 0x10), (4, 0x40), (3, 0x30))], [0x10, 0x30]),
+        ([((1, 0x10), (3, UNKNOWN)), ((1, 0x10), (4, 0x40))], [0x10]),
+        ([((1, 0x10), (3, 0x30)), ((2, 0x20), (4, 0x40))], []),
+    ],
+)
+def test_what_all_chains_share(chains: list[Chain], vaddrs: list[int]) -> None:
+    """The links with which all chains begin and end; none if it is not known where one of these calls is made."""
+    assert [*between(chains)] == vaddrs

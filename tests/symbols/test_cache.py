@@ -13,7 +13,7 @@ import pytest
 
 from symbolize.elf import ElfImage
 from symbolize.symbols import Binary, TableCache, build_table
-from symbolize.symbols.cache import SEEN, facts_of, table_name
+from symbolize.symbols.cache import SEEN, facts_of, source_of, table_name
 from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.table_file import FORMAT, PREFIX, DamagedTable, Facts, crc32, is_sound, read_table
 from tests.support.dump_tables import digest, table_of
@@ -291,6 +291,17 @@ def test_table_of_other_files_is_not_believed(binary: Path, cache: TableCache) -
     assert any("was made from other files" in problem for problem in cache.problems)
 
 
+@pytest.mark.parametrize("size", [100, 4096, 5000, 1 << 20])
+def test_files_that_differ_anywhere_at_their_ends(size: int) -> None:
+    """Of a file without a build id the first and the last bytes are part of its identity, also of a large one."""
+    data = bytearray(elf_file([Section("x", bytes(size))]))
+    checks = {source_of(ElfImage.parse(memoryview(bytes(data)), "x"))["check"]}
+    for at in (9, len(data) - 1, len(data) - 50):
+        data[at] ^= 1
+        checks.add(source_of(ElfImage.parse(memoryview(bytes(data)), "x"))["check"])
+    assert len(checks) == 4
+
+
 MADE_UP = {
     "a function is its own caller": ("node_parent", 0, 0),
     "a function calls an earlier one": ("node_parent", 1, 2),
@@ -308,6 +319,11 @@ MADE_UP = {
     "blocks that overlap": ("block_offset", 1, (1 << 32) - 1),
     "blocks that leave something out": ("block_offset", 0, 1),
     "blocks beyond the ranges": ("block_offset", -1, (1 << 32) - 1),
+    "a call by no function": ("call_caller", 0, -1),
+    "a call by an unknown function": ("call_caller", 0, 1 << 20),
+    "a call of a function below none": ("call_callee", 0, -2),
+    "a call of an unknown function": ("call_callee", 0, 1 << 20),
+    "calls in disorder": ("call_return", 0, (1 << 64) - 1),
     "texts beyond the end": ("text_offset", -1, (1 << 32) - 1),
     "names of shared code beyond the end": ("folded_offset", -1, (1 << 20)),
 }
@@ -317,7 +333,7 @@ MADE_UP = {
 def test_made_up_table_is_damaged(case: str, tmp_path: Path) -> None:
     """A table whose rows lead out of a column, or in a circle, is refused before anything is looked up."""
     name, row, value = MADE_UP[case]
-    with ElfImage.open(BINARIES / "twins" / "gcc-icf" / "twins") as image:
+    with ElfImage.open(BINARIES / "callers" / "gcc-lld" / "callers") as image:
         table, facts = build_table([image]), facts_of([image])
     column = getattr(table, name).copy()
     column[row] = value

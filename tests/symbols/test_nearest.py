@@ -10,7 +10,7 @@ from symbolize.elf import ElfImage
 from symbolize.symbols import Binary, lookup_nearest
 from symbolize.symbols.nearest import MAX_STEPS
 from tests.support.dwarf_writer import die, function, inlined
-from tests.support.elf_writer import AARCH64, ARM, X86_64, Symbol
+from tests.support.elf_writer import AARCH64, ARM, PPC64, RISCV, S390, X86_64, Symbol
 from tests.support.fixture_files import BINARIES
 from tests.support.interpreted import run
 from tests.support.line_writer import Format, Lines, sequence
@@ -94,7 +94,10 @@ def test_inline_stack_stays() -> None:
     ]
 
 
-@pytest.mark.parametrize(("machine", "step", "is_64"), [(X86_64, 1, True), (AARCH64, 4, True), (ARM, 2, False)])
+@pytest.mark.parametrize(
+    ("machine", "step", "is_64"),
+    [(X86_64, 1, True), (AARCH64, 4, True), (ARM, 2, False), (S390, 2, True), (RISCV, 2, True), (PPC64, 4, True)],
+)
 def test_reach(machine: int, step: int, is_64: bool) -> None:
     """The walk goes back 128 of the smallest instructions of the processor, no farther (rule R170)."""
     end, last = 0x1010, 0x1010 - step
