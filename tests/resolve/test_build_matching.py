@@ -421,6 +421,22 @@ class TestCandidates:
         _, report = run(reported(LIBRARY, places()), tmp_path)
         assert "2 of 4 functions" in row(report, LIBRARY).detail
 
+    @pytest.mark.parametrize("named", [FUNCTIONS, FUNCTIONS[:1]])
+    def test_a_build_without_names_beside_one_that_agrees(self, tmp_path: Path, named: Sequence[str]) -> None:
+        """The build whose functions are where the profile has them is taken, wherever it lies (rule R247)."""
+        for agreeing, silent in (("a", "b"), ("b", "a")):
+            library(tmp_path / agreeing / "libx.so")
+            (tmp_path / silent).mkdir(exist_ok=True)
+            (tmp_path / silent / "libx.so").write_bytes(
+                elf_file(
+                    [Section(".text", b"\x90" * 0x100, flags=ALLOC | EXEC, address=VADDR)],
+                    [Segment(0, 0x2000, 4, 0), Segment(VADDR, 0x100, 5, OFFSET)],
+                )
+            )
+            message, report = run(reported(LIBRARY, places(named=named)), tmp_path)
+            assert list(names(message, LIBRARY).values()) == list(FUNCTIONS)
+            assert row(report, LIBRARY).files == [str(tmp_path / agreeing / "libx.so")]
+
     def test_one_function_is_no_proof(self, tmp_path: Path) -> None:
         """A single function may lie at the same place in another build: it is found, unverified (rule R164)."""
         library(tmp_path / "libx.so")
