@@ -122,7 +122,9 @@ def scripts() -> list[str]:
     return sorted(
         name
         for name in found
-        if name.startswith(("-m tests.", "-m tools.site", "benchmarks/", "fixtures/", "tests/", "tools/"))
+        if name.startswith(
+            ("-m tests.", "-m tools.site", "-m tools.snapshot", "benchmarks/", "fixtures/", "tests/", "tools/")
+        )
     )
 
 

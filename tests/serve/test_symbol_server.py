@@ -204,7 +204,10 @@ def test_profile_in_profile_out(server: SymbolServer) -> None:
 def test_metrics(server: SymbolServer) -> None:
     """Requests by path and status, work by lane, and what the processes take."""
     server.ask("POST", "/symbolicate/v5", b"{")
-    text = server.ask("GET", "/metrics").body.decode()
+    text = ""
+    end = time.monotonic() + 60
+    while 'symbolize_work_seconds{lane="profiles"} 0.0' not in text and time.monotonic() < end:  # of requests before
+        text = server.ask("GET", "/metrics").body.decode()
     assert 'symbolize_http_requests_total{path="/symbolicate/v5",status="400"}' in text
     assert 'symbolize_work_seconds{lane="profiles"} 0.0' in text
     (memory,) = re.findall(rf'process_resident_memory_bytes{{pid="{server.process.pid}",process="worker"}} (\S+)', text)
