@@ -296,6 +296,7 @@ class Run:
         """Send a task to a worker; `key` names it in its note at `slot`."""
         # The call has only objects of the standard library, so that a worker without this package can be refused.
         preferred = [worker] if worker else None
+        sent = time.monotonic()  # before it can run: how long it ran is counted from here
         future = self.client.submit(
             perform_noted,
             call,
@@ -311,7 +312,7 @@ class Run:
             pure=False,
             retries=0,
         )
-        self.busy[future.key] = Flight(task, call, future, key, slot, worker, losses, time.monotonic())
+        self.busy[future.key] = Flight(task, call, future, key, slot, worker, losses, sent)
         self.loads[worker] += 1
         future.add_done_callback(self.events.put)
 
