@@ -97,6 +97,10 @@ SHAPES = [
     (b"_ZZ1fIJiNSt3setIcEEEEvDpT_E1x", b"f()::x"),
     (b"_ZN1AcvSt6vectorIiSaIiEEEv", b"A::operator std::vector"),
     (b"_ZThn16_N3foo3barERKSt6vectorIiSaIiEEi", b"non-virtual thunk to foo::bar(std::vector const&, int)"),
+    (b"_ZTv0_n24_N1A1fEv", b"virtual thunk to A::f()"),
+    (b"_ZTcv0_n24_h32_N1A1fEv", b"covariant return thunk to A::f()"),
+    (b"_Z1fIKiEvRKT_", b"f"),
+    (b"_Z1fIVKiEvRVKT_", b"f"),
     (b"_ZTVN3fooI3barEE", b"vtable for foo"),
     (b"_ZGVZ1fvE1x", b"guard variable for f()::x"),
     (b"_Z1fI1AENSt9enable_ifIXoosr3stdE1vIT_Esr1AIiEE1bEvE4typeES2_", b"f"),
@@ -118,6 +122,21 @@ SHAPES = [
 def test_shapes_of_names(name: bytes, text: bytes) -> None:
     """Every part of the grammar gives the text of the runtime."""
     assert read(name) == text
+    assert read(name, FULL) == by_runtime(name)
+
+
+@pytest.mark.needs("libstdc++.so.6")
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"_ZZ4mainENKUlT_E_clIiEEDaS_",
+        b"_ZZZ4mainENKUlT_E_clIiEEDaS_ENKUlvE_clEv",
+        b"_Z1gIXadL_ZZ1fvEN1A1hIiEEDaT_EEEvv",
+        b"_Z1gIXadL_ZZ4mainENKUlT_E_clIiEEDaS_EEEvv",
+    ],
+)
+def test_types_that_local_functions_return(name: bytes) -> None:
+    """One is shown of the outermost function alone, where it cannot be taken for that of another one."""
     assert read(name, FULL) == by_runtime(name)
 
 

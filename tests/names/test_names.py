@@ -204,6 +204,8 @@ SUFFIXES = [
     (b"foo.localalias", b"foo", b".localalias"),
     (b"foo.lto_priv.3", b"foo", b".lto_priv.3"),
     (b"foo.__uniq.123456789.llvm.42", b"foo", b".__uniq.123456789.llvm.42"),
+    (b"foo.llvm.A1B2", b"foo", b".llvm.A1B2"),
+    (b"foo.llvm.12xy", b"foo.llvm.12xy", b""),
     (b"foo.avx512f", b"foo", b".avx512f"),
     (b"foo.sse4_2.1", b"foo", b".sse4_2.1"),
     (b"foo.arch_x86_64_v3", b"foo", b".arch_x86_64_v3"),
@@ -593,6 +595,9 @@ def test_template_arguments_behind_operators_are_dropped(name: bytes, plain: byt
         (b"a<b>::<lambda(int)>", b"a::<lambda(int)>"),
         (b"operators<int>", b"operators"),
         (b"f<&operator<<, int>", b"f"),
+        (b"f<(a)<<(1)>::g", b"f::g"),
+        (b"f<(a << b<c>(1))>::g", b"f::g"),
+        (b"f<a << 1>::g", b"f::g"),
         (b"a<b", b"a<b"),
     ],
 )
