@@ -32,6 +32,7 @@ class Cie(NamedTuple):
     version: int = 1
     augmentation: bytes = b"zR"
     return_register: int = 16
+    code_factor: int = 1
     data_factor: int = -8
     wide: bool = False
 
@@ -72,7 +73,7 @@ def frame_bytes(cies: Sequence[Cie], *, is_debug: bool = False) -> bytes:
         data = bytes(cie.augmentation.count(b"R"))  # DW_EH_PE_absptr
         body = (b"\xff" if is_debug else b"\0") * width + bytes([cie.version]) + cie.augmentation + b"\0"
         body += bytes([8, 0]) if cie.version == 4 else b""
-        body += uleb(1) + sleb(cie.data_factor)
+        body += uleb(cie.code_factor) + sleb(cie.data_factor)
         body += bytes([cie.return_register]) if cie.version == 1 else uleb(cie.return_register)
         entry(body + (uleb(len(data)) + data if has_data else b"") + cie.program, cie.wide)
         for fde in cie.fdes:

@@ -35,21 +35,23 @@ def test_real_files(path: str) -> None:
     assert count > 50
 
 
-def test_rows_begin_where_code_advances() -> None:
-    """Each form of advance_loc begins a row; the rows before are those of the addresses before."""
+@pytest.mark.parametrize("factor", [1, 4])
+def test_rows_begin_where_code_advances(factor: int) -> None:
+    """Each form of advance_loc begins a row so many units of code further on, set_loc at an address; the rows before
+    are those of the addresses before."""
     steps = [
         advance(3),
         bytes([c.DW_CFA_advance_loc1, 3]),
         bytes([c.DW_CFA_advance_loc2, 3, 0]),
         bytes([c.DW_CFA_advance_loc4, 3, 0, 0, 0]),
         bytes([c.DW_CFA_MIPS_advance_loc8, 3, 0, 0, 0, 0, 0, 0, 0]),
-        bytes([c.DW_CFA_set_loc]) + (CODE + 18).to_bytes(8, "little"),
+        bytes([c.DW_CFA_set_loc]) + (CODE + 18 * factor).to_bytes(8, "little"),
     ]
     program = b"".join(step + bytes([c.DW_CFA_def_cfa_offset, 16 + i]) for i, step in enumerate(steps))
-    rows = rows_of(program, *(CODE + i for i in range(20)))
-    assert [row.cfa if row else None for row in rows] == ["rsp+8"] * 3 + [
-        f"rsp+{16 + i}" for i in range(6) for _ in range(3)
-    ][:17]
+    rows = rows_of(program, *(CODE + i for i in range(20 * factor)), code_factor=factor)
+    assert [row.cfa if row else None for row in rows] == ["rsp+8"] * 3 * factor + [
+        f"rsp+{16 + i}" for i in range(6) for _ in range(3 * factor)
+    ][: 17 * factor]
 
 
 INSTRUCTIONS = [
