@@ -1,12 +1,14 @@
 """What lists of calls say of return addresses, and the chains of tail calls in them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from symbolize.symbols import Binary
-from symbolize.symbols.call_graph import MAX_STEPS, UNKNOWN, CallGraph, Chain, Definition, TailCall
+from symbolize.symbols.call_graph import MAX_DEPTH, MAX_STEPS, UNKNOWN, CallGraph, Chain, Definition, TailCall
 from tests.support.dwarf_writer import As, Die, Ref, die, function
-from tests.support.elf_writer import FUNC, Symbol
+from tests.support.elf_writer import FUNC, LOCAL, Symbol
 from tests.support.lookup import image_of
 from tests.support.programs import unit
 
@@ -48,6 +50,28 @@ def test_of_very_many_few_are_looked_at() -> None:
     assert graph.asked <= 2 * MAX_STEPS
 
 
+class Long(CallGraph):
+    """Functions of which each calls the next one."""
+
+    def __init__(self) -> None:
+        self._reaches = {}
+
+    def _definition(self, function: int) -> Definition | None:
+        return Definition(function, True, UNKNOWN, [TailCall(function, function + 1)])
+
+    def key(self, function: int) -> bytes:
+        return b"f%d" % function
+
+
+@pytest.mark.parametrize(("links", "is_found"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, False)])
+def test_longest_chain(links: int, is_found: bool) -> None:
+    """Longer chains are not followed, and it is said that these are not all."""
+    chains, is_whole = Long().chains(1, lambda function: function == 1 + links)
+    assert (
+        (chains, is_whole) == ([tuple((each, each) for each in range(1, links + 1))], True) if is_found else ([], False)
+    )
+
+
 RETURN = 0x1110
 LISTED = {"call_all_calls": As("flag_present", True)}
 
@@ -63,9 +87,9 @@ def tail_call(callee: str, vaddr: int | None) -> Die:
     return die("call_site", call_origin=Ref(callee), call_tail_call=As("flag_present", True), **place)
 
 
-def graph_of(*functions: Die) -> CallGraph:
+def graph_of(*functions: Die, more: Sequence[Symbol] = ()) -> CallGraph:
     """The calls of a program with these functions, and `last`."""
-    symbols = [Symbol("main", 0x1100, 0x80, FUNC)]
+    symbols = [Symbol("main", 0x1100, 0x80, FUNC), *more]
     units = [
         unit(
             *functions,
@@ -98,3 +122,36 @@ def test_a_call_without_a_vaddr_may_be_anywhere(vaddr: int | None) -> None:
     calls = [call("last", each) for each in (RETURN, vaddr, RETURN + 0x20)]
     sites = graph_of(function("main", 0x1100, 0x80, *calls, **LISTED)).sites(np.array([RETURN + 8], np.uint64))
     assert not sites.is_call.any() and sites.is_none.tolist() == [vaddr is not None]
+
+
+def chains_to_last(graph: CallGraph) -> tuple[list[list[int]], bool]:
+    """Where the functions made their calls between the call in `main` and `last`, and whether these are all."""
+    first = int(graph.sites(np.array([RETURN - 1], np.uint64)).callee[0])
+    chains, is_whole = graph.chains(first, lambda callee: graph.key(callee) == b"last")
+    return [[pc for _, pc in chain] for chain in chains], is_whole
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_functions_of_one_name(count: int) -> None:
+    """Where a call names a declaration, its function is the only one of that name; of several it is none."""
+    places = (0x1200, 0x1300)[:count]
+    graph = graph_of(
+        function("main", 0x1100, 0x80, call("declared", RETURN), **LISTED),
+        die("subprogram", name="helper", declaration=True, decl_file=1, decl_line=1, label="declared"),
+        *(
+            function("helper", each, 0x40, tail_call("last", each + 0x10), decl_file=1, decl_line=each, **LISTED)
+            for each in places
+        ),
+        more=[Symbol("helper", each, 0x40, FUNC, LOCAL) for each in places],
+    )
+    assert chains_to_last(graph) == (([[0x1210]], True) if count == 1 else ([], False))
+
+
+def test_a_function_without_code() -> None:
+    """Of a function whose only copy the linker dropped, as one that it folded, the calls are known all the same."""
+    graph = graph_of(
+        function("main", 0x1100, 0x80, call("first", RETURN), **LISTED),
+        function("first", 0, 0x40, tail_call("last", 0x10), label="first", **LISTED),
+    )
+    chains, is_whole = chains_to_last(graph)
+    assert len(chains) == 1 and is_whole
