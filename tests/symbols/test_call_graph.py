@@ -67,9 +67,8 @@ class Long(CallGraph):
 def test_longest_chain(links: int, is_found: bool) -> None:
     """Longer chains are not followed, and it is said that these are not all."""
     chains, is_whole = Long().chains(1, lambda function: function == 1 + links)
-    assert (
-        (chains, is_whole) == ([tuple((each, each) for each in range(1, links + 1))], True) if is_found else ([], False)
-    )
+    whole = [tuple((each, each) for each in range(1, links + 1))]
+    assert (chains, is_whole) == ((whole, True) if is_found else ([], False))
 
 
 RETURN = 0x1110
