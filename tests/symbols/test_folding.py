@@ -21,7 +21,15 @@ from symbolize.symbols import Binary
 from symbolize.symbols.assemble import assemble
 from symbolize.symbols.build import decode_for, symbol_tables
 from symbolize.symbols.elf_symbols import symbol_layer
-from symbolize.symbols.icf import Candidate, FoldingEvidence, SharedCode, _where_entered, find_shared
+from symbolize.symbols.icf import (
+    Candidate,
+    FoldingEvidence,
+    SharedCode,
+    _disjoint,
+    _outermost,
+    _where_entered,
+    find_shared,
+)
 from symbolize.symbols.table import SymbolTable, range_at
 from tests.support.dwarf_writer import C, Die, Unit, die, function
 from tests.support.elf_writer import FILE, GNU_IFUNC, LOCAL, NOTYPE, WEAK, Symbol, text
@@ -361,6 +369,9 @@ def test_definitions_at_one_place() -> None:
     assert is_folded(one, [c_unit(defined("first", 0x1000, 3)), c_unit(defined("first", 0x1000, 9))])
     copies = [c_unit(defined("first", 0x1000, 3, linkage_name="_Z5firstv")) for _ in range(2)]
     assert not is_folded(one, copies)
+    for linked in ("_ZL5firstv", "_ZN12_GLOBAL__N_15firstEv"):  # each file has its own
+        assert is_folded(one, [c_unit(defined("first", 0x1000, line, linkage_name=linked)) for line in (3, 9)])
+        assert not is_folded(one, [c_unit(defined("first", 0x1000, 3, linkage_name=linked)) for _ in range(2)])
 
 
 PARTS = [(0x1020, 0x1028), (0x1000, 0x1004)]
@@ -509,3 +520,30 @@ def test_parts_of_a_range_at_high_addresses() -> None:
     verdict = SharedCode(int(start[1]), int(start[3]), FoldingEvidence.DEFINITIONS, [])
     entered = np.array([start[0], start[1], start[1], start[3]], np.uint64)
     assert list(_where_entered(decoded, entered, verdict)) == [(verdict.begin, verdict.end)]  # type: ignore[arg-type]
+
+
+def test_shared_code_inside_of_a_function() -> None:
+    """What begins between the parts of a function, or between two others that are inlined there, is none (R160, whole
+    shared code)."""
+    decoded = SimpleNamespace(
+        segment_start=np.array([0x1000, 0x1010, 0x1020, 0x1030, 0x1040], np.uint64),
+        segment_node=np.array([1, 2, 0, 3, -1], np.int64),
+        node_parent=np.array([-1, 0, 0, -1], np.int64),
+    )
+    begins = [0x1000, 0x1010, 0x1020, 0x1030, 0x1040]
+    verdicts = [SharedCode(begin, begin + 8, FoldingEvidence.NAMES, []) for begin in begins]
+    found = _outermost(verdicts, decoded)  # type: ignore[arg-type]
+    assert [verdict.begin for verdict in found] == [0x1000, 0x1030, 0x1040]
+
+
+def test_verdicts_on_one_address() -> None:
+    """That with more functions counts, wherever it ends; what overlaps the one before is left out."""
+    some = [Candidate(name, b"a.c", 1) for name in (b"f", b"g", b"h")]
+    verdicts = [
+        SharedCode(0x1000, 0x1010, FoldingEvidence.DEFINITIONS, some[:2]),
+        SharedCode(0x1000, 0x1008, FoldingEvidence.NAMES, some),
+        SharedCode(0x1004, 0x1010, FoldingEvidence.NAMES, some[:2]),
+        SharedCode(0x1008, 0x1010, FoldingEvidence.NAMES, some[:2]),
+    ]
+    for given in (verdicts, verdicts[::-1]):
+        assert _disjoint(given) == [verdicts[1], verdicts[3]]
