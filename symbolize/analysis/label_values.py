@@ -60,9 +60,10 @@ def labels_of(profile: Profile, key: int) -> tuple[Int64, LabelTexts]:
     values, value_of = distinct_inverse(pair(word_of, number_of))
     word, number = unpair(values)
     text, unit = (column[word].tolist() for column in unpair(words))
+    shown_of = {row: strings.text(row)[:MAX_TEXT] for row in {*text, *unit}}  # many labels may share a long one
     known: dict[str, int] = {}
     shown = [
-        known.setdefault((strings.text(each) if each else quantity(value, strings.text(of)))[:MAX_TEXT], len(known))
+        known.setdefault((shown_of[each] if each else quantity(value, shown_of[of]))[:MAX_TEXT], len(known))
         for each, value, of in zip(text, numbers[number].tolist(), unit, strict=True)
     ]
     return rows, LabelTexts(np.array(shown, np.int32)[value_of], list(known))
@@ -111,13 +112,15 @@ class LabelValue(NamedTuple):
 
 
 class LabelTotals(NamedTuple):
-    """The labels of a key: how many different ones there are, the sum of the values of their samples, and the
-    heaviest of them, `MAX_VALUES` at most."""
+    """The labels of a key: how many different ones there are, the sum of the values of their samples, the heaviest of
+    them, `MAX_VALUES` at most, and the sum of the values of all samples without their signs, of which these are
+    shares."""
 
     key: str
     values: int
     total: int
     heaviest: list[LabelValue]
+    whole: int
 
 
 def label_totals(profile: Profile) -> list[LabelTotals]:
@@ -126,13 +129,14 @@ def label_totals(profile: Profile) -> list[LabelTotals]:
     samples = profile.samples
     column = samples.values[:, profile.weight_column()] if profile.sample_types else np.zeros(len(samples), np.int64)
     weights = np.repeat(column.astype(np.float64), np.diff(samples.label_offsets))
+    whole = round(float(np.abs(column.astype(np.float64)).sum()))
     found = []
     for name, key in islice(label_keys(profile).items(), MAX_KEYS):
         rows, (codes, texts) = labels_of(profile, key)
         sums = np.bincount(codes, weights[rows], len(texts))
         order = np.argsort(-np.abs(sums), kind="stable")[:MAX_VALUES].tolist()
         heaviest = [LabelValue(texts[code], round(sums[code])) for code in order]
-        found.append(LabelTotals(name, len(texts), round(sums.sum()), heaviest))
+        found.append(LabelTotals(name, len(texts), round(sums.sum()), heaviest, whole))
     return found
 
 

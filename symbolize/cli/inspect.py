@@ -195,7 +195,7 @@ def label_rows(profile: ProfileContent) -> Iterator[tuple[str, str]]:
     for each in profile.labels:
         kind = profile.sample_types[profile.default_type]
         values = [
-            f"{percent(total, kind.total)} {shortened(text, MAX_TEXT, MAX_TEXT // 2)} "
+            f"{percent(total, each.whole)} {shortened(text, MAX_TEXT, MAX_TEXT // 2)} "
             f"({quantity(total, kind.unit, ' ')})"
             for text, total in each.heaviest[:MAX_VALUES]
         ]

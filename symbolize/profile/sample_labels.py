@@ -74,7 +74,7 @@ def sample_time(profile: Profile) -> UInt64 | None:
     """When each sample was taken; None if that is not known of all."""
     rows = first_labels(profile, TIMES)
     labels = profile.samples.labels
-    if not len(rows) or (rows == NONE).any() or labels.text[rows].any():
+    if not len(rows) or (rows == NONE).any() or labels.text[rows].any() or (labels.number[rows] < 0).any():
         return None
     return labels.number[rows].view(np.uint64)
 
@@ -84,7 +84,8 @@ def label_values(profile: Profile, keys: Sequence[bytes]) -> tuple[Int32, list[s
     labels, strings, rows = profile.samples.labels, profile.strings, first_labels(profile, keys)
     has = rows != NONE
     texts, text_of = distinct_inverse(labels.text[rows[has]])
-    numbers, number_of = distinct_inverse(labels.number[rows[has]])
+    # Of a label with a text the number says nothing; many may share a long text.
+    numbers, number_of = distinct_inverse(np.where(labels.text[rows[has]] == 0, labels.number[rows[has]], 0))
     values, value_of = distinct_inverse(pair(text_of, number_of))
     text, number = unpair(values)
     known = {"": 0}
@@ -101,14 +102,15 @@ def label_values(profile: Profile, keys: Sequence[bytes]) -> tuple[Int32, list[s
 def first_labels(profile: Profile, keys: Sequence[bytes]) -> Int64:
     """The label of each sample with the first of `keys` that it has, NONE without any: int64[n]."""
     samples, strings = profile.samples, profile.strings
+    rank = np.full(len(strings), len(keys), np.int64)
+    for string in distinct(samples.labels.key).tolist():  # a key has very many spellings
+        if (key := strings[string].lower()) in keys:
+            rank[string] = keys.index(key)
     rows = np.full(len(samples), NONE, np.int64)
     owner = np.repeat(np.arange(len(samples)), np.diff(samples.label_offsets))
-    used = distinct(samples.labels.key).tolist()
-    for key in reversed(keys):
-        for string in used:
-            if strings[string].lower() == key:
-                here = np.flatnonzero(samples.labels.key == string)[::-1]
-                rows[owner[here]] = here
+    here = np.flatnonzero(rank[samples.labels.key] < len(keys))
+    here = here[np.lexsort((here, rank[samples.labels.key[here]]))][::-1]  # the first label of the first key last
+    rows[owner[here]] = here
     return rows
 
 

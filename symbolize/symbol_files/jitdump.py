@@ -91,6 +91,7 @@ def read_jitdump(data: bytes | memoryview) -> CodeList:
         at += size
         try:
             if kind == LOAD:
+                its_frames, frames = frames, b""  # also of code that cannot be read
                 _, _, _, address, length, number = struct.unpack_from(order + "IIQQQQ", record)
                 name, _, _ = record[40:].partition(b"\0")
                 entries = waiting.pop(address, [])
@@ -99,9 +100,8 @@ def read_jitdump(data: bytes | memoryview) -> CodeList:
                     entries = []
                 lines = [(offset, files.setdefault(file, len(files)), line) for offset, line, file in entries]
                 code = by_number[number] = Code(time, address, length, name, lines)
-                if frames:
-                    code.section = sections.setdefault((frames, min(length, MAX_SIZE) + 7 & -8), len(sections))
-                    frames = b""
+                if its_frames:
+                    code.section = sections.setdefault((its_frames, min(length, MAX_SIZE) + 7 & -8), len(sections))
                 loaded.append(code)
             elif kind == MOVE:
                 _, _, _, _, address, length, number = struct.unpack_from(order + "IIQQQQQ", record)
@@ -112,10 +112,12 @@ def read_jitdump(data: bytes | memoryview) -> CodeList:
                 address, count = struct.unpack_from(order + "QQ", record)
                 waiting[address] = read_lines(record, order, address, count)
             elif kind == UNWINDING:
+                frames = b""
                 whole, header, _ = struct.unpack_from(order + "QQQ", record)
                 if not header <= whole <= len(record) - 24:
                     raise struct.error
-                frames = record[24 : 24 + whole - header] if whole - header <= MAX_UNWINDING else b""
+                if whole - header <= MAX_UNWINDING:
+                    frames = record[24 : 24 + whole - header]
             elif kind == CLOSE:
                 break
         except struct.error:

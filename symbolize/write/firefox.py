@@ -163,7 +163,7 @@ class ThreadWriter:
         category = categories(stacks)
         addresses = self._addresses[used]
         symbols, symbol_of = native_symbols(stacks, self._mappings[used], addresses)
-        modules = [module for module in dict.fromkeys(names.modules) if module in self._library_of]
+        modules = [module for module in dict.fromkeys(names.modules) if module and module in self._library_of]
         yield "samples", samples(stacks, tree, self._times[rows] if self._times is not None else None)
         yield "markers", table(data=[], name=[], startTime=[], endTime=[], phase=[], category=[])
         columns = {"frame": frames.tolist(), "prefix": optional(parents - 1), "category": category[frames].tolist()}

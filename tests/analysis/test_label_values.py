@@ -6,14 +6,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import symbolize
 from symbolize.analysis import Filters, stacks_of
 from symbolize.analysis.filters import selected
-from symbolize.analysis.label_values import note_on_missing
+from symbolize.analysis.label_values import label_totals, note_on_missing
 from symbolize.analysis.top import function_totals
 from symbolize.core.errors import InputError
 from symbolize.profile import Profile
+from symbolize.profile.sample_labels import first_labels, label_values
+from tests.support.costs import cost_of
 from tests.support.labelled import TEXTS, labelled
 from tests.support.messages import profile_pb2
 from tests.support.pprof_oracle import pprof
@@ -84,3 +88,37 @@ def test_as_pprof(root: str, leaf: str, tmp_path: Path) -> None:
     theirs = pprof(tmp_path, [gzip.compress(message.SerializeToString())], *options, "-focus=^[a7]$", "-hide=main")
     ours = selected(made, Filters(tagroot=root, tagleaf=leaf, focus="^[a7]$", hide="main"))
     assert stacks_in(theirs) == stacks_in(ours) != Counter()
+
+
+@pytest.mark.process
+def test_labels_that_share_a_long_text() -> None:
+    """A unit, a text and a key are read once, however many labels have them or are spelled as they are."""
+    message = profile_pb2.Profile(string_table=[b"", b"n", b"count", b"comm", b"x" * (1 << 21)])
+    message.sample_type.add(type=1, unit=2)
+    for number in range(4000):
+        sample = message.sample.add(value=[1])
+        sample.label.add(key=3, num=number, num_unit=4)
+        sample.label.add(key=3, str=4, num=number)
+    made = symbolize.load(io.BytesIO(message.SerializeToString()))
+    cost = cost_of(lambda: [len(label_totals(made)), len(label_values(made, [b"comm"])[1])])
+    assert cost.result == [1, 4001]
+    assert cost.seconds < 5
+
+
+@given(st.lists(st.lists(st.sampled_from(["pid", "PID", "tgid", "x"]), max_size=4), min_size=1, max_size=6))
+def test_the_first_label_of_the_first_key(keys: list[list[str]]) -> None:
+    """Of the labels of a sample the first with the first key that it has counts, whatever its case."""
+    names = ["", "pid", "PID", "tgid", "x"]
+    message = profile_pb2.Profile(string_table=[name.encode() for name in names])
+    message.sample_type.add(type=1, unit=2)
+    for labels in keys:
+        sample = message.sample.add(value=[1])
+        for key in labels:
+            sample.label.add(key=names.index(key), num=1)
+    made = symbolize.load(io.BytesIO(message.SerializeToString()))
+    expected, row = [], 0
+    for labels in keys:
+        ranks = [(["pid", "tgid"].index(key.lower()), row + at) for at, key in enumerate(labels) if key != "x"]
+        expected.append(min(ranks)[1] if ranks else -1)
+        row += len(labels)
+    assert first_labels(made, [b"pid", b"tgid"]).tolist() == expected

@@ -473,3 +473,13 @@ def test_reader_that_goes_away(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, str(BINARIES / "gcc-pie" / "ledger")]
     run = subprocess.run(command, capture_output=True, text=True, cwd=BINARIES.parent.parent)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_shares_of_negative_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Shares are of the values without signs, as in all outputs: a difference may add up to nothing."""
+    message = profile_pb2.Profile(string_table=[b"", b"n", b"count", b"key", b"a", b"b"])
+    message.sample_type.add(type=1, unit=2)
+    for name, value in ((4, 600), (5, -400)):
+        message.sample.add(value=[value]).label.add(key=3, str=name)
+    (tmp_path / "x.pb").write_bytes(message.SerializeToString())
+    assert "label key: 60.00% a (600), -40.00% b (-400)" in printed(tmp_path / "x.pb", capsys=capsys)

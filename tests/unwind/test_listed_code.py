@@ -23,7 +23,7 @@ from symbolize.resolve.providers import jit
 from symbolize.unwind import ListedCode, unwind
 from symbolize.unwind import constants as c
 from tests.support import perf_writer as w
-from tests.support.jitdump_writer import dump, function_frames, load, move, unwinding
+from tests.support.jitdump_writer import dump, function_frames, load, move, record, unwinding
 from tests.support.made_stacks import BASE, FILE, LEAF, ROOT, STACK, program_file, registers, returns, words
 from tests.support.needs import LIBRARIES
 from tests.support.perf_writer import LITTLE, Event
@@ -83,6 +83,14 @@ NOPS = bytes([c.DW_CFA_nop] * (c.MORE_INSTRUCTIONS + 1))
 UNREAD = {
     "none": (dump(load(START, 16, 1, b"f")), "in code without a file"),
     "that of a function before": (dump(*TRAMPOLINE, load(START + 0x20, 16, 2, b"f")), "in code without a file"),
+    "that of code that cannot be read": (
+        dump(unwinding(CPYTHON), record(0, b""), load(START, 16, 1, b"f")),
+        "in code without a file",
+    ),
+    "that before one that cannot be read": (
+        dump(unwinding(CPYTHON), record(4, b""), load(START, 16, 1, b"f")),
+        "in code without a file",
+    ),
     "absolute": (dump(unwinding(b"\1\x0c\xff\xff" + bytes(60)), load(START, 16, 1, b"f")), "frame information"),
     "another machine": (dump(*TRAMPOLINE, machine=183), "in files of another machine"),
     "another byte order": (
