@@ -7,7 +7,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, Bool, Int64, UInt64, distinct, first_of_runs, offsets_of, ranges, views
+from symbolize.core.arrays import (
+    NONE,
+    Bool,
+    Int64,
+    UInt64,
+    distinct,
+    first_of_runs,
+    is_among,
+    marked,
+    offsets_of,
+    ranges,
+    views,
+)
 from symbolize.core.grouping import number_tuples
 from symbolize.symbol_files.symbol_list import SymbolList
 
@@ -121,8 +133,26 @@ class CodeList:
 
     def count_at(self, addresses: UInt64) -> Int64:
         """How many entries cover each of some addresses."""
-        begins, ends = self._sorted
-        return np.searchsorted(begins, addresses, side="right") - np.searchsorted(ends, addresses, side="right")
+        begun = np.searchsorted(self._begins, addresses, side="right")
+        return begun - np.searchsorted(self._ends, addresses, side="right")
+
+    def cost_at(self, addresses: UInt64) -> int:
+        """How many entries `covering` looks at and lists for some addresses."""
+        first, last = self._window(addresses)
+        return min(int((last - first).sum()), len(self.begin)) + int(self.count_at(addresses).sum())
+
+    def differs_from(self, other: "CodeList", addresses: UInt64) -> bool:
+        """Whether both lists cover one of some addresses, and no entry of one begins there where one of the other does:
+        they are of two runs."""
+        at = distinct(addresses)
+        at = at[(self.count_at(at) > 0) & (other.count_at(at) > 0)]
+        tables = []
+        for each in (self, other):
+            covering = each.covering(at)
+            tables.append(np.stack((covering.owner.astype(np.uint64), each.begin[covering.entry]), axis=1))
+        numbers = np.asarray(number_tuples(*views(np.concatenate(tables))), np.int64)
+        here, there = numbers[: len(tables[0])], numbers[len(tables[0]) :]
+        return not marked(tables[0][is_among(here, there), 0].astype(np.int64), len(at)).all()
 
     def covering(self, addresses: UInt64) -> Covering:
         """The entries that cover each of some addresses, which ascend."""
@@ -131,10 +161,8 @@ class CodeList:
         few = np.zeros(len(count), np.bool_)
         few[order[np.cumsum(count[order]) <= MAX_COMPARED]] = True
         asked = np.flatnonzero(few & (count > 0))
-        at = addresses[asked]
-        first, last = (np.searchsorted(at, edge) for edge in (self.begin, self.end))
-        entry = np.repeat(np.arange(len(first)), last - first)
-        which = asked[ranges(first, last - first)]
+        entry, which = self._pairs(addresses[asked])
+        which = asked[which]
         time = self.time[entry] if len(self.time) else entry
         order = np.lexsort((entry, time, which))
         entry, which = entry[order], which[order]
@@ -151,9 +179,38 @@ class CodeList:
         function = int(listing.node_function[entry])
         return listing.function_linkage[function] or listing.function_name[function]
 
+    def _pairs(self, addresses: UInt64) -> tuple[Int64, Int64]:
+        """Each entry that covers one of some addresses, which ascend, and that address; in any order."""
+        first, last = self._window(addresses)
+        if int((last - first).sum()) > len(self.begin):  # an entry that is much longer than others
+            first, last = (np.searchsorted(addresses, edge) for edge in (self.begin, self.end))
+            return np.repeat(np.arange(len(first)), last - first), ranges(first, last - first)
+        entry = self._by_begin[ranges(first, last - first)]
+        which = np.repeat(np.arange(len(addresses)), last - first)
+        covers = self.end[entry] > addresses[which]
+        return entry[covers], which[covers]
+
+    def _window(self, addresses: UInt64) -> tuple[Int64, Int64]:
+        """Between which places of `_by_begin` the entries are that may cover each of some addresses."""
+        last = np.searchsorted(self._begins, addresses, side="right")
+        return np.minimum(np.searchsorted(self._farthest, addresses, side="right"), last), last
+
     @cached_property
-    def _sorted(self) -> tuple[UInt64, UInt64]:
-        return np.sort(self.begin), np.sort(self.end)
+    def _by_begin(self) -> Int64:
+        return np.argsort(self.begin, kind="stable")
+
+    @cached_property
+    def _begins(self) -> UInt64:
+        return self.begin[self._by_begin]
+
+    @cached_property
+    def _ends(self) -> UInt64:
+        return np.sort(self.end)
+
+    @cached_property
+    def _farthest(self) -> UInt64:
+        """The highest end of the entries up to each place of `_by_begin`."""
+        return np.maximum.accumulate(self.end[self._by_begin])
 
 
 def placed(begins: Sequence[int], sizes: Sequence[int]) -> tuple[UInt64, UInt64, UInt64]:

@@ -36,7 +36,7 @@ TEXTS = {
     End.TOO_DEEP: f"after {constants.MAX_FRAMES} frames",
     End.UNKNOWN_REGISTER: "because the value of a register is not known",
     End.NO_CALL: "where a frame pointer leads to no call",
-    End.NO_FILE: "in code without a file (a jitdump may say who called it)",
+    End.NO_FILE: "in code without a file",
     End.NO_DUMP: "at the first frame, because no stack was recorded",
     End.IS_32BIT: "at the first frame, because 32-bit code is not unwound",
     End.OTHER_MACHINE: "in files of another machine",

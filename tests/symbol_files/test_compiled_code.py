@@ -39,6 +39,7 @@ class TestTimes:
                     before = [there[0][1]] if len({name for _, name in there}) == 1 else []
                 wanted.append(before[-1] if before else b"")
             assert names_at(code, [address for address, _ in asked], [time for _, time in asked]) == wanted
+            assert [names_at(code, [address], [time])[0] for address, time in asked[:4]] == wanted[:4]
 
     def test_very_many_entries(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """What cannot be compared has no name, and does not keep others from having theirs."""

@@ -120,11 +120,45 @@ def test_unread(tmp_path: Path, case: str) -> None:
 
 def test_entries_are_looked_at_within_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A list in which very many entries have one address does not cost more than one of few."""
-    data = dump(*TRAMPOLINE, *(move(1, START, 11) for _ in range(200)))
+    elsewhere = (load(START + 0x100 + 16 * i, 16, 2 + i, b"g") for i in range(200))
+    data = dump(*elsewhere, *TRAMPOLINE, *(move(1, START, 11) for _ in range(200)))
     stack = Dump(registers(), words(START + 6, 1, returns(ROOT), 0))
     assert len(stacks(unwound(tmp_path, data, [stack]))[0]) == 3
-    monkeypatch.setattr(jit, "MAX_LOOKED_AT", 100)
+    monkeypatch.setattr(jit, "MAX_LOOKED_AT", 3 * 402)
+    assert len(stacks(unwound(tmp_path, data, [stack]))[0]) == 3
+    monkeypatch.setattr(jit, "MAX_LOOKED_AT", 401)
     assert len(stacks(unwound(tmp_path, data, [stack]))[0]) == 2
+    with Symbolizer(tmp_path) as symbolizer:
+        report = symbolizer.symbolize(profile_of("x86-64", [stack], [FILE, MEMORY])).report
+    assert any("jit-77.dump: so many functions had the same addresses" in warning for warning in report.warnings)
+
+
+STALE = unwinding(function_frames(0x40, bytes([c.DW_CFA_def_cfa_offset, 24]))), load(START - 8, 0x40, 1, b"stale")
+TWO_DUMPS = {
+    "of another run": (dump(*STALE), "two runs", 2),
+    "the same": (dump(*TRAMPOLINE), "", 3),
+    "without the function": (dump(unwinding(function_frames(8, b"")), load(START + 0x100, 8, 1, b"g")), "", 2),
+    "without rules": (dump(load(START, 11, 1, b"py::f")), "", 3),
+    "of other memory": (dump(load(START - 0x100, 8, 1, b"g"), unwinding(CPYTHON)), "", 3),
+}
+
+
+@pytest.mark.parametrize("case", TWO_DUMPS)
+def test_two_dumps_of_a_process_number(tmp_path: Path, case: str) -> None:
+    """A process may have had the number of another: where their dumps differ nobody knows which code ran, and what
+    called it; callers count only where all dumps of the memory agree on all of it (rules R460, R467)."""
+    other, reason, depth = TWO_DUMPS[case]
+    (tmp_path / "before").mkdir()
+    (tmp_path / "before" / "jit-77.dump").write_bytes(other)
+    stack = Dump(registers(pc=START + 6), words(1, returns(ROOT), 0))
+    profile = unwound(tmp_path, dump(*TRAMPOLINE), [Dump(registers(), words(START + 6, 1, returns(ROOT), 0)), stack])
+    assert [len(each) for each in stacks(profile)] == [depth, depth - 1]
+    with Symbolizer(tmp_path) as symbolizer:
+        result = symbolizer.symbolize(profile)
+    assert {stack[-1 if depth == 2 else -2].function for stack in result.profile.stacks()} == {
+        "" if reason else "py::f"
+    }
+    assert reason in "".join(mapping.detail for mapping in result.report.mappings)
 
 
 def named(folder: Path, data: bytes, event: Event, times: Sequence[int]) -> tuple[Counter[tuple[str, ...]], str]:

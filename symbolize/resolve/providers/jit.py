@@ -42,6 +42,10 @@ def process_in(name: str) -> int:
     return int(next(filter(None, match.groups()))) if match else 0
 
 
+Listed = tuple[CodeList, SymbolListBinary]
+"""A list, and what answers by it."""
+
+
 class Lookup(NamedTuple):
     """Where addresses are in a list of code: their places, TOP of those that are in none, and the entry, NONE likewise.
     `undecided` are those that several functions had, of which nothing says which ran; `early` those that were sampled
@@ -63,13 +67,12 @@ class CompiledCode:
     def find(self, mapping: MappingRecord, processes: set[int]) -> Resolution | None:
         """The list for a mapping; None if there is none that covers one of its addresses. `processes` are those of the
         profile."""
-        best = self.lists_of(mapping.filename, mapping.addresses, processes)
-        if not best:
+        chosen = self._choose(mapping, processes)
+        if chosen is None:
             return None
-        if len(best) > 1:
-            names = " and ".join(binary.path for _, binary in best[:3])
-            return Resolution(reason=Reason.AMBIGUOUS, detail=f"lists of several processes cover it: {names}")
-        ((code, binary),) = best
+        if isinstance(chosen, str):
+            return Resolution(reason=Reason.AMBIGUOUS, detail=chosen)
+        code, binary = chosen
         found = look_up(code, mapping.addresses, mapping.times)
         result = by_symbol_list(binary, lambda _: (found.places, ~found.undecided))
         problems = []
@@ -100,9 +103,9 @@ class CompiledCode:
 
     def borders(self, mapping: MappingRecord, processes: set[int], clock: SampleTimes) -> Borders:
         """When the functions at the addresses of a mapping changed, by the times of the samples."""
-        best = self.lists_of(mapping.filename, mapping.addresses, processes)
-        if len(best) == 1:
-            code, _ = best[0]
+        chosen = self._choose(mapping, processes)
+        if isinstance(chosen, tuple):
+            code, _ = chosen
             times = clock.on_this_clock(code.time, is_counter=code.has_counter_times)
             if times is not None and len(times):
                 known, which = distinct_inverse(mapping.addresses)
@@ -129,35 +132,45 @@ class CompiledCode:
             result.setdefault(process_in(file.name), []).append((file.path, read_perf_map, MAX_MAP))
         return result
 
-    def lists_of(
-        self, filename: str, addresses: UInt64, processes: set[int], *, with_frames: bool = False
-    ) -> list[tuple[CodeList, SymbolListBinary]]:
-        """Of each process that may be meant the list that covers most of the addresses, if one does.
+    def _choose(self, mapping: MappingRecord, processes: set[int]) -> Listed | str | None:
+        """The list that covers most addresses of a mapping; None if none covers any, and what they are if lists of
+        several processes do, or such of one process that are of two runs."""
+        addresses = mapping.addresses
+        if not len(addresses):
+            return None
+        of_process = self.lists_in(mapping.filename, int(addresses.min()), int(addresses.max()) + 1, processes)
+        best: list[Listed] = []
+        for lists in of_process.values():
+            covered = [int((code.count_at(addresses) > 0).sum()) for code, _ in lists]
+            if any(covered):
+                code, binary = chosen = lists[covered.index(max(covered))]
+                others = (other for other in lists if other is not chosen and other[0].differs_from(code, addresses))
+                if (other := next(others, None)) is not None:
+                    return f"lists of two runs have its process number: {binary.path} and {other[1].path}"
+                best.append(chosen)
+        if len(best) > 1:
+            return f"lists of several processes cover it: {' and '.join(binary.path for _, binary in best[:3])}"
+        return best[0] if best else None
 
-        The process is that of the name, else that of the profile, else there must be lists of one process only. Lists
-        `with_frames` have call frame information.
+    def lists_in(self, filename: str, low: int, high: int, processes: set[int]) -> dict[int, list[Listed]]:
+        """Of each process that may be meant the lists with entries at addresses in [low, high), if there are any.
+
+        The process is that of the name, else that of the profile, else any.
         """
         own = process_in(filename)
         wanted = {own} if own else processes
-        best: list[tuple[CodeList, SymbolListBinary]] = []
-        if not len(addresses):
-            return best
-        lowest, highest = int(addresses.min()), int(addresses.max())
-        for process, found in self._by_process.items():
-            if wanted and process not in wanted:
-                continue
-            lists = [
-                read
-                for each in found
-                if (read := self._lists.read(*each)) is not None
-                and (bounds := read[0].bounds)[0] <= highest
-                and lowest < bounds[1]
-                and (read[0].frames is not None or not with_frames)
-            ]
-            covered = [int((code.count_at(addresses) > 0).sum()) for code, _ in lists]
-            if any(covered):
-                best.append(lists[covered.index(max(covered))])
-        return best
+        result: dict[int, list[Listed]] = {}
+        for process, files in self._by_process.items():
+            if not wanted or process in wanted:
+                for each in files:
+                    listed = self._lists.read(*each)
+                    if listed is not None and (bounds := listed[0].bounds)[0] < high and low < bounds[1]:
+                        result.setdefault(process, []).append(listed)
+        return result
+
+    def tell(self, problem: str) -> None:
+        """Report a problem with the lists."""
+        self._files.tell(problem)
 
 
 class ListedFrames:
@@ -167,26 +180,47 @@ class ListedFrames:
         self._compiled = compiled
         self._processes = processes
         self._clock = clock
+        self._lists: dict[int, list[Listed]] = {}
         self._left = MAX_LOOKED_AT
 
     def find(self, mapping: MappingRecord, addresses: UInt64, times: UInt64) -> FramesAt | None:
-        """The call frame information at addresses and times; None if no list has any, or those of several processes, or
-        if too many entries were looked at before."""
-        best = self._compiled.lists_of(mapping.filename, addresses, self._processes, with_frames=True)
-        code, _ = best[0] if len(best) == 1 else (None, None)
-        if code is None or code.frames is None:
+        """The call frame information at addresses, which ascend, and times; None if no list of the mapping has any, or
+        those of several processes, or if too many entries were looked at before.
+
+        It is asked for addresses of a mapping again and again, so that all lists that reach into the mapping have to
+        agree on them: which of them covers most is not known yet.
+        """
+        if mapping.mapping not in self._lists:
+            self._lists[mapping.mapping] = self._with_frames(mapping)
+        lists = self._lists[mapping.mapping]
+        if not lists or self._left < 0:
             return None
-        self._left -= len(code.begin) + int(code.count_at(addresses).sum())
+        (code, binary), *others = lists
+        self._left -= sum(each.cost_at(addresses) for each, _ in lists)
         if self._left < 0:
+            self._compiled.tell(f"{binary.path}: so many functions had the same addresses that some stacks end there")
             return None
+        covered = code.count_at(addresses) > 0
+        for other, _ in others:
+            if ((other.count_at(addresses) > 0) != covered).any() or other.differs_from(code, addresses):
+                return None
+        frames = code.frames
+        assert frames is not None  # as of all that were chosen
         known = LocationTimes(times, self._clock) if self._clock is not None else None
         found = look_up(code, addresses, known, lambda covering: covering.rules)
-        machine, sections, of_entry = code.frames
         section, vaddrs = np.full(len(addresses), NONE, np.int64), np.zeros(len(addresses), np.uint64)
         inside = np.flatnonzero(found.entry != NONE)
-        section[inside] = of_entry[found.entry[inside]]
+        section[inside] = frames.section[found.entry[inside]]
         vaddrs[inside] = addresses[inside] - code.begin[found.entry[inside]]
-        return FramesAt(names_of("ENUM_E_MACHINE").get(machine, ""), sections, section, vaddrs, found.undecided)
+        machine = names_of("ENUM_E_MACHINE").get(frames.machine, "")
+        return FramesAt(machine, frames.sections, section, vaddrs, found.undecided)
+
+    def _with_frames(self, mapping: MappingRecord) -> list[Listed]:
+        """The lists with call frame information that reach into a mapping, if those are of one process."""
+        found = self._compiled.lists_in(mapping.filename, mapping.start, mapping.limit, self._processes)
+        with_frames = [[each for each in lists if each[0].frames is not None] for lists in found.values()]
+        of_process = [lists for lists in with_frames if lists]
+        return of_process[0] if len(of_process) == 1 else []
 
 
 def look_up(
