@@ -217,6 +217,13 @@ class TestTimes:
             assert found == {("f", "a")[:wanted]: 6}
             assert ("6 of 6 stacks end in code without a file" in warnings) == (wanted == 1)
 
+    def test_times_of_another_clock(self, tmp_path: Path) -> None:
+        """Where the times of the dump say nothing of those of the stacks, it is as if there were none."""
+        data = dump(*ROOTS, SMALL, load(START, 0x40, 1, b"f"), LARGE, load(START, 0x40, 2, b"f", time=200), flags=1)
+        found, warnings = named(tmp_path, data, event_of(1), TIMES)
+        assert found == {("f",): 6}
+        assert "6 of 6 stacks end in code without a file" in warnings
+
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(st.integers(0, 51), st.integers(0, 255)), max_size=6), st.binary(max_size=100))
