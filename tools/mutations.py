@@ -9,7 +9,7 @@ a condition left out, a statement skipped. The seed chooses them. `sample` does 
 often as it has lines, and runs the tests of the package, then all. `listed` takes those of `tools/faults.toml`, which
 people chose by reading, with the tests that are to notice.
 
-Compiled modules are compiled again in place, so run it in a checkout of its own; the source is restored after each
+Compiled modules are compiled again in place, so run it in a checkout of its own; all files are restored after each
 fault. The exit code is 0 when at least 95 % were noticed.
 """
 
@@ -192,23 +192,33 @@ def run(command: list[str], timeout: float | None) -> int:
 def try_fault(fault: Fault, timeout: float) -> bool | None:
     """Whether a test notices; None if the compiler does, so that it is no fault."""
     source = fault.module.read_bytes()
-    compiled = is_compiled(fault.module)
-    build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    changed = source[: fault.begin] + fault.new + source[fault.end :]
     try:
-        changed = source[: fault.begin] + fault.new + source[fault.end :]
-        try:
-            ast.parse(changed)
-        except SyntaxError:
-            return None
+        ast.parse(changed)
+    except SyntaxError:
+        return None
+    with restored(fault.module):
         fault.module.write_bytes(changed)
-        if compiled and run(build, None):
+        if is_compiled(fault.module) and run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], None):
             return None
         test = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "auto", "-p", "no:cacheprovider"]
         return any(run([*test, path], timeout) for path in fault.tests)
+
+
+@contextlib.contextmanager
+def restored(module: Path) -> Iterator[None]:
+    """Puts a module back, and what was compiled of it, with their times: so nothing has to be compiled again."""
+    place = module.resolve().relative_to(ROOT.resolve()).with_suffix("")
+    compiled = [*module.parent.glob(f"{module.stem}.*.so"), *(ROOT / "build").rglob(f"{place}.*")]
+    kept = [(path, path.read_bytes(), path.stat()) for path in [module, *compiled]]
+    try:
+        yield
     finally:
-        fault.module.write_bytes(source)
-        if compiled:
-            run(build, None)
+        for path, data, status in kept:
+            path.unlink(missing_ok=True)
+            path.write_bytes(data)
+            path.chmod(status.st_mode)
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def main() -> int:

@@ -109,6 +109,7 @@ def of_random(job: Job) -> None:
     command(
         here / "json.txt", *common, "--report=json", "-v", "--nearest-line", "--annotate", *folded, "-o", os.devnull
     )
+    command(here / "stacks.txt", *common, "--tail-calls", "--check-stacks", "-v", "-o", here / "stacks.pb.gz")
     unzip(here)
 
 
