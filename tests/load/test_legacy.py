@@ -450,7 +450,10 @@ def test_labels_of_go(written: bytes, found: list[tuple[bytes, bytes]] | None) -
 
 def test_labels_that_cannot_be_read() -> None:
     """They are left out with a warning."""
-    profile = load(b'goroutine profile: total 2\n1 @ 0x10\n# labels: {oops}\n1 @ 0x20\n# labels: {"a":"b"}\n')
+    above = b'# labels: {"of":"no sample"}\n'
+    profile = load(
+        b"goroutine profile: total 2\n" + above + b'1 @ 0x10\n# labels: {oops}\n1 @ 0x20\n# labels: {"a":"b"}\n'
+    )
     assert labels(profile) == [{}, {"a": "b"}]
     assert profile.warnings == ["Labels that cannot be read: 1; they are left out."]
 

@@ -308,12 +308,20 @@ class TestTimes:
         found, _ = named(recording(MONOTONIC, self.STACKS, later), tmp_path)
         assert found == {("old",): 4, ("new",): 2}
 
-    @pytest.mark.parametrize("conversion", [b"", LITTLE.pack("QQBB6x", 0, 0, 1, 0)])
-    def test_counter_of_the_processor(self, tmp_path: Path, conversion: bytes) -> None:
-        """Times of the processor's counter are converted as the recording says."""
+    @pytest.mark.parametrize(
+        ("zero", "more"),
+        [
+            (100, b""),
+            (100, LITTLE.pack("QQBB6x", 1 << 32, 0xFF, 1, 0)),
+            ((100 - (1 << 32)) % (1 << 64), LITTLE.pack("QQBB6x", 1 << 32, 0xFF, 1, 1)),
+        ],
+        ids=["old", "whole", "short"],
+    )
+    def test_counter_of_the_processor(self, tmp_path: Path, zero: int, more: bytes) -> None:
+        """Times of the processor's counter are converted as the recording says; the counter may have few bits."""
         data = dump(load(START, 0x40, 1, b"old", time=50), load(START, 0x40, 2, b"new", time=100), flags=1)
         (tmp_path / "jit-77.dump").write_bytes(data)
-        record = LITTLE.record(79, LITTLE.pack("QQQ", 4, 16, 100) + conversion, 0)
+        record = LITTLE.record(79, LITTLE.pack("QQQ", 4, 16, zero) + more, 0)
         found, _ = named(recording(OTHER, self.STACKS, record), tmp_path)
         assert found == {("old",): 4, ("new",): 2}
         found, _ = named(recording(MONOTONIC, self.STACKS), tmp_path)
