@@ -114,6 +114,7 @@ def test_many_small_pieces() -> None:
         (bytes(1000), "nothing but zeros"),
         (bytes(range(256))[::-1] * 4, "random data"),
         (b"text\x00\x01\x02", "random data"),
+        (b"\xba\x06\x01y" * 20, "random data"),  # a message, but none of a profile
     ],
 )
 def test_what_is_no_profile(content: bytes, looks: str) -> None:
