@@ -7,7 +7,8 @@
 `made` puts small changes of one expression or statement into modules: a comparison turned round, a constant off by one,
 a condition left out, a statement skipped. The seed chooses them. `sample` does so in all packages, in each of them as
 often as it has lines, and runs the tests of the package, then all. `listed` takes those of `tools/faults.toml`, which
-people chose by reading, with the tests that are to notice.
+people chose by reading, with the tests that are to notice. What that file lists as equivalent, because no input can
+show the difference, is left out of both.
 
 Compiled modules are compiled again in place, so run it in a checkout of its own; all files are restored after each
 fault. The exit code is 0 when at least 95 % were noticed.
@@ -68,10 +69,17 @@ class Fault(NamedTuple):
     tests: tuple[str, ...] = ()
     name: str = ""
 
+    @property
+    def change(self) -> tuple[str, str, str, str]:
+        """The module, the line of code in which it begins, the old text and the new one."""
+        source = self.module.read_bytes()
+        line = source.splitlines()[self.line - 1].decode().strip()
+        module = str(self.module.resolve().relative_to(ROOT.resolve()))
+        return module, line, source[self.begin : self.end].decode(), self.new.decode()
+
     def describe(self) -> str:
         """The place, the old text and the new one, in a line."""
-        old = self.module.read_bytes()[self.begin : self.end].decode()
-        shown = [" ".join(text.split())[:100] for text in (old, self.new.decode())]
+        shown = [" ".join(text.split())[:100] for text in self.change[2:]]
         return f"{self.name} {self.module}:{self.line}: {shown[0]} -> {shown[1]}".lstrip()
 
 
@@ -87,7 +95,7 @@ def faults_of(module: Path) -> list[Fault]:
         begin = starts[node.lineno - 1] + node.col_offset
         return Fault(module, node.lineno, begin, starts[node.end_lineno - 1] + node.end_col_offset, new.encode())
 
-    return sorted({at(node, new) for node, new in _changes(ast.parse(source))}, key=lambda fault: fault.begin)
+    return sorted({at(node, new) for node, new in _changes(ast.parse(source))}, key=lambda fault: fault[1:5])
 
 
 def listed_faults(names: list[str]) -> Iterator[Fault]:
@@ -102,6 +110,12 @@ def listed_faults(names: list[str]) -> Iterator[Fault]:
         begin = source.index(old)
         line = source.count(b"\n", 0, begin) + 1
         yield Fault(module, line, begin, begin + len(old), each["new"].encode(), tuple(each["tests"]), each["name"])
+
+
+def equivalent_changes() -> dict[tuple[str, str, str, str], str]:
+    """Why no input can show some changes, see `Fault.change`."""
+    listed = tomllib.loads(LIST.read_text())["equivalent"]
+    return {(each["module"], each["line"], each["old"], each["new"]): each["reason"] for each in listed}
 
 
 def sampled_faults(count: int, seed: int) -> Iterator[Fault]:
@@ -250,6 +264,8 @@ def main() -> int:
             faults = list(sampled_faults(options.count, options.seed))
         case _:
             faults = list(listed_faults(options.names))
+    equivalent = equivalent_changes()
+    faults = [fault for fault in faults if fault.change not in equivalent]
     tests = sorted({path for fault in faults for path in fault.tests})
     if run([sys.executable, "-m", "pytest", "-x", "-q", "-n", "auto", *tests], None):
         parser.error("the tests fail without any fault")
