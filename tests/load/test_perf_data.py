@@ -903,7 +903,7 @@ def test_times_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_mappings_of_many_processes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that were forked off share mappings until they change; copies count like all others, until their
-    process ended."""
+    process ended. What was mapped where there is no room for it has no file, not even that which was there before."""
     monkeypatch.setattr(processes, "MAX_ALL_MAPS", 100)
     event = Event(has_trailer=False, sample_type=w.IP | w.TID)
     records = [LITTLE.mmap(event, 7, 0x10000 * (i + 1), 0x1000, "/bin/app") for i in range(40)]
@@ -911,10 +911,64 @@ def test_mappings_of_many_processes_are_bounded(monkeypatch: pytest.MonkeyPatch)
         records += [LITTLE.fork(event, pid, 7), LITTLE.mmap(event, pid, 0x4000000, 0x1000, "/lib/own.so")]
         records.append(LITTLE.sample(event, pid=pid, tid=pid, ip=0x4000010))
         records += [LITTLE.fork(event, pid, 7, kind=w.EXIT)] * ends
+    records += [LITTLE.sample(event, pid=11, ip=0x10010), LITTLE.mmap(event, 11, 0x20000, 0x1000, "/lib/own.so")]
+    records += [LITTLE.sample(event, pid=pid, ip=0x20010) for pid in (7, 11)]
     profile = read(LITTLE.file([event], records))
-    assert stacks(profile) == [*[[("/lib/own.so", 0x4000010)]] * 3, [("[unknown]", 0x4000010)]]
-    assert profile.samples.values[:, 0].tolist() == [1, 1, 1, 1]
-    assert profile.warnings == ["1 mappings or processes are too many: they were left out."]
+    assert stacks(profile) == [
+        *[[("/lib/own.so", 0x4000010)]] * 3,
+        [("[unknown]", 0x4000010)],
+        [("/bin/app", 0x10010)],
+        [("/bin/app", 0x20010)],
+        [("/lib/own.so", 0x20010)],
+    ]
+    assert profile.samples.values[:, 0].tolist() == [1] * 7
+    assert profile.warnings == ["41 mappings are too many: they were left out."]
+
+
+def test_processes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is mapped in processes beyond the limit is not known, and none of it is in others."""
+    monkeypatch.setattr(processes, "MAX_PROCESSES", 3)  # the kernel and two others
+    event = Event(sample_type=w.IP | w.TID | w.TIME)
+    times = iter(range(1, 100))
+
+    def at(pid: int, tid: int = 0) -> bytes:
+        return LITTLE.sample(event, ip=0x400100, pid=pid, tid=tid, time=next(times))
+
+    def run(pid: int, name: str) -> list[bytes]:
+        start = LITTLE.comm(event, pid, name, w.EXEC, time=next(times))
+        return [start, LITTLE.mmap2(event, pid, 0x400000, 0x1000, f"/bin/{name}", time=next(times))]
+
+    records = [
+        LITTLE.mmap(event, -1, KERNEL, 0x1000000, "[kernel.kallsyms]_text", KERNEL, w.KERNEL),
+        *run(7, "app"),
+        *run(8, "ls"),
+        *run(9, "vi"),  # by a COMM
+        LITTLE.fork(event, 10, 7, time=next(times)),  # by a FORK of a process, which shares mappings
+        *(at(pid) for pid in (7, 8, 9, 10, 11)),  # by a sample
+        LITTLE.fork(event, 12, 10, time=next(times)),
+        LITTLE.fork(event, 9, 9, kind=w.EXIT, time=next(times)),
+        *(at(pid) for pid in (12, 9)),
+        LITTLE.fork(event, 8, 7, time=next(times)),  # one more of a pid that one within the limit had
+        at(8),
+        at(7),
+        LITTLE.sample(event, w.KERNEL, ip=KERNEL + 8, pid=10, tid=10, time=next(times)),
+    ]
+    data = LITTLE.file([event], records)
+    profile = read(data, LoadOptions(sample_labels=("pid", "comm")))
+    found = zip((stack[0][0] for stack in stacks(profile)), labels(profile), profile.samples.values[:, 0], strict=True)
+    assert [(file, label["pid"], label.get("comm"), int(count)) for file, label, count in found] == [
+        ("/bin/app", 7, "app", 2),
+        ("/bin/ls", 8, "ls", 1),
+        ("[unknown]", 9, None, 2),
+        ("[unknown]", 10, None, 1),
+        ("[unknown]", 11, None, 1),
+        ("[unknown]", 12, None, 1),
+        ("[unknown]", 8, None, 1),
+        ("[kernel.kallsyms]_text", 10, None, 1),
+    ]
+    assert profile.warnings == ["5 processes are too many: what is mapped in them was left out."]
+    for choice in (Choice(pids=[7]), Choice(processes=["app"])):
+        assert read(data, LoadOptions(choice=choice)).samples.values[:, 0].tolist() == [2]
 
 
 @needs_compiled

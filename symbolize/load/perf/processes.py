@@ -12,7 +12,6 @@ from symbolize.load.model import Choice
 from symbolize.load.perf import numbers as n
 from symbolize.load.perf.build_ids import FileId, Files
 from symbolize.load.perf.header import BUILD_ID_ROOM
-from symbolize.load.perf.numbers import KERNEL_PROCESS
 from symbolize.profile.strings import Strings
 
 PAGE: Final = 4096
@@ -25,6 +24,7 @@ MAX_MAPS: Final = 1 << 16
 MAX_ALL_MAPS: Final = 1 << 22
 """Mappings of all processes together."""
 MAX_PROCESSES: Final = 1 << 22
+"""Processes, one of them the kernel, of which is known what is mapped in them. All others are one without mappings."""
 MAX_ALIKE: Final = 16
 """Processes whose equal mappings of one file stay apart; those of further ones are one."""
 NO_MOUNTS: Final = (0, 0)
@@ -118,7 +118,9 @@ class Processes:
         self._alike: dict[Mapping, int] = {}
         self._first_mounts = NO_MOUNTS
         self.files = Files()
-        self.too_many = 0
+        self.too_many_maps = 0
+        self.too_many_processes = 0
+        self._others: Process | None = None
         for name in STAND_INS:
             self._mapping(Mapping(0, TOP, 0, strings.add(name)))
         self.kernel = self._new_process(-1)
@@ -152,6 +154,8 @@ class Processes:
         """A thread got a name, by executing a program if `is_exec`, which ends all mappings before."""
         process, comm = self.process(pid), self._strings.add(name)
         self._samples.set_thread(self.thread(pid, tid), process.row, comm)
+        if process is self._others:
+            return
         if is_exec:
             self._set_space(process, Space())
             process.main, process.is_main_named, process.image = n.UNKNOWN_MAPPING, False, self._new_image()
@@ -166,15 +170,20 @@ class Processes:
         if pid != parent:
             origin = self.process(parent)
             process = self._new_process(pid)
-            process.comm, process.mounts = comm, origin.mounts
-            if not is_exec:
-                process.space = origin.space
-                process.space.users += 1
-                process.main, process.is_main_named = origin.main, origin.is_main_named
-                if self._samples.keeps_times(origin.row):
-                    self._samples.keep_times(process.row)
-            self._enter(process)
+            if process is not self._others:
+                self._inherit(process, origin, comm, is_exec)
         self._samples.set_thread(self.thread(pid, tid), self.process(pid).row, comm)
+
+    def _inherit(self, process: Process, origin: Process, comm: int, is_exec: bool) -> None:
+        """Let a process have what it has of the one that made it, in whose thread it was called `comm`."""
+        process.comm, process.mounts = comm, origin.mounts
+        if not is_exec:
+            process.space = origin.space
+            process.space.users += 1
+            process.main, process.is_main_named = origin.main, origin.is_main_named
+            if self._samples.keeps_times(origin.row):
+                self._samples.keep_times(process.row)
+        self._enter(process)
 
     def namespace(self, pid: int, mounts: tuple[int, int]) -> None:
         """The mount namespace of a process is known."""
@@ -231,6 +240,8 @@ class Processes:
         if start >= limit:
             return
         process = self.kernel if is_kernel else self.process(pid)
+        if process is self._others:
+            return
         if not is_kernel and mapped_by(name) is Mapped.ANONYMOUS:
             name = b"/tmp/perf-%d.map" % pid
         build_id = build_id[:BUILD_ID_ROOM] if any(build_id) else b""
@@ -246,7 +257,9 @@ class Processes:
 
     def keep_times(self, pid: int) -> None:
         """Keep the times of the samples of a process from now on."""
-        self._samples.keep_times(self.process(pid).row)
+        process = self.process(pid)
+        if process is not self._others:
+            self._samples.keep_times(process.row)
 
     def symbol(self, start: int, size: int, is_bpf: bool, name: bytes, is_removed: bool) -> None:
         """A function was added to the kernel at run time, or removed."""
@@ -275,14 +288,17 @@ class Processes:
         return self._images
 
     def _new_process(self, pid: int) -> Process:
-        process = Process(min(len(self.all), MAX_PROCESSES), pid, self._new_image())
-        if process.row == MAX_PROCESSES:
-            self.too_many += 1
-            process = self.all[KERNEL_PROCESS + 1]
-        else:
+        is_kept = len(self.all) < MAX_PROCESSES
+        self.too_many_processes += not is_kept
+        if is_kept or self._others is None:
+            process = Process(len(self.all), pid if is_kept else NONE, self._new_image())
             self.all.append(process)
-            if pid == IDLE:
+            if not is_kept:
+                self._others = process
+            elif pid == IDLE:
                 process.comm = self._strings.add(IDLE_COMM)
+        else:
+            process = self._others
         self.of_pid[pid] = process
         self._enter(process)
         self._samples.set_stale(process.row)
@@ -306,7 +322,7 @@ class Processes:
         at = self._cut(process, start, limit)
         space = process.space
         if at is None or len(space.rows) >= MAX_MAPS or not fits:
-            self.too_many += 1
+            self.too_many_maps += 1
             return
         space.starts.insert(at, start)
         space.limits.insert(at, limit)
@@ -315,11 +331,14 @@ class Processes:
 
     def _cut(self, process: Process, start: int, limit: int) -> int | None:
         """Take a range out of the mappings of a process; the position in its lists that is free then, None if it shares
-        them and a copy would exceed the limit of all mappings."""
+        them and a copy would exceed the limit of all mappings. What it shares is forgotten if it holds the range."""
         if process.space.users > 1:
-            if not self._fits(len(process.space.rows)):
+            fits = self._fits(len(process.space.rows))
+            space = process.space
+            if not fits and bisect_right(space.limits, start) == bisect_left(space.starts, limit):
                 return None
-            self._set_space(process, process.space.copy())
+            self.too_many_maps += 0 if fits else len(space.rows)
+            self._set_space(process, space.copy() if fits else Space())
         space = process.space
         self._samples.set_stale(process.row)
         first = bisect_right(space.limits, start)

@@ -223,7 +223,8 @@ class Recording:
             (self.unfinished, "samples lack their user callers, which the recording does not have"),
             (self.samples.untimed, "samples in code compiled at run time are too many: their times were left out"),
             (self.samples.saturated, "values are too large to be added up: they were cut at 2⁶³ - 1"),
-            (self.processes.too_many, "mappings or processes are too many: they were left out"),
+            (self.processes.too_many_maps, "mappings are too many: they were left out"),
+            (self.processes.too_many_processes, "processes are too many: what is mapped in them was left out"),
         ):
             if count:
                 found.append(f"{count:,} {what}.")
