@@ -436,6 +436,34 @@ def test_processes() -> None:
     later = MAPS.replace(b"/bin/app", b"/bin/other").splitlines(keepends=True)[0]
     profile = load(MAPS + SAMPLE + later + SAMPLE)
     assert [each[0] for each in mappings(profile)] == ["/bin/app", "/bin/other"]
+    # One that has the number of another process has nothing of that, nor where its addresses were.
+    first, at = later.replace(b"7/7", b"20/20"), SAMPLE.replace(b"7/8", b"20/20").replace(b" (/bin/app)", b"")
+    profile = load(MAPS + first + at + forked + at)
+    assert [each[0] for each in mappings(profile)] == ["/bin/app", "/bin/other"]
+    profile = load(first + at + b"x 9/9 1.1: PERF_RECORD_FORK(20:20):(9:9)\n" + at)
+    assert [each[0] for each in mappings(profile)] == ["/bin/other"]
+    assert profile.locations.mapping.tolist() == [0, 0, NONE, NONE]
+
+
+def test_what_is_mapped_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is beyond a limit has no file, not even the only one that is known, and none that was there before."""
+    monkeypatch.setattr(perf_script, "MAX_PROCESSES", 1)
+    others = MAPS.replace(b"7/7", b"9/9") + b"app 9/9 1.1: PERF_RECORD_FORK(10:10):(9:9)\n"
+    samples = [SAMPLE.replace(b" (/bin/app)", b"").replace(b"7/8", tid) for tid in (b"7/8", b"9/9", b"10/10", b"11")]
+    profile = load(MAPS + others + b"".join(samples))
+    assert profile.locations.mapping.tolist() == [0, 0, NONE, NONE]
+    assert profile.samples.locations.tolist() == [0, 1, 2, 3, 2, 3, 2, 3]
+    assert profile.warnings == ["2 processes are too many: what is mapped in them was left out."]
+    monkeypatch.setattr(perf_script, "MAX_MAPPINGS", 2)
+    line = MAPS.splitlines(keepends=True)[0]
+    over = b"".join(line.replace(b"/bin/app", file).replace(b"555", start) for file, start in (
+        (b"/bin/b", b"777"), (b"/bin/c", b"555"), (b"/bin/d", b"888")
+    ))  # fmt: skip
+    places = [SAMPLE.replace(b" (/bin/app)", b"").replace(b"555", start) for start in (b"555", b"777", b"888")]
+    profile = load(line + over + b"".join(places))
+    assert sorted(each[0] for each in mappings(profile)) == ["/bin/c", "/bin/d"]
+    assert profile.locations.mapping.tolist().count(NONE) == 2
+    assert profile.warnings == ["2 mappings were left out: processes have more than 2."]
 
 
 def test_lines_that_are_no_samples() -> None:

@@ -176,11 +176,13 @@ class Space:
         self.mappings = mappings
         self.lines: dict[bytes, Line] = {}
 
-    def map(self, mapping: MappingKey) -> None:
-        """Map a file; locations have to be found again."""
-        if len(self.mappings) < MAX_MAPPINGS:
-            self.mappings = (mapping, *self.mappings)
-            self.lines.clear()
+    def map(self, mapping: MappingKey) -> bool:
+        """Map a file; locations have to be found again. Whether the mapping of before all others was left out for it:
+        the addresses of one that came later would be those of what was there before."""
+        is_full = len(self.mappings) >= MAX_MAPPINGS
+        self.mappings = (mapping, *self.mappings[: MAX_MAPPINGS - 1])
+        self.lines.clear()
+        return is_full
 
     def at(self, ip: int, file: bytes) -> tuple[MappingKey, int] | None:
         """The mapping of an address, or of an offset in a file, and the address."""
@@ -199,6 +201,9 @@ class Reader:
     def __init__(self, source: str) -> None:
         self.stacks = NamedStacks(source)
         self.spaces: dict[int, Space] = {}
+        self.others: set[int] = set()
+        """Processes whose mappings are not retained."""
+        self.too_many_mappings = 0
         self.process_of: dict[int, int] = {}
         self.events: dict[bytes, int] = {}
         self.has_period = False
@@ -246,12 +251,14 @@ class Reader:
                 file = KERNEL_FILE if found["file"].startswith(KERNEL_FILE) else found["file"]
                 identity = (found["id"], IdOrigin.RECORDED) if found["id"] else ()
                 mapping = MappingKey(start, start + size, offset, file, AddressKind.PROCESS, *identity)
-                self._space(pid).map(mapping)
+                self.too_many_mappings += self._mapped(pid).map(mapping)
         elif kind == b"FORK" and (fork := FORK.match(rest)):
             child, thread, parent = (int(each) for each in fork.groups())
             self.process_of[thread] = child
-            if child != parent and parent in self.spaces:
-                self._space(child).mappings = self.spaces[parent].mappings
+            if child != parent:
+                self.spaces.pop(child, None)  # of another process that had the number
+                if parent in self.others or (parent in self.spaces and self.spaces[parent].mappings):
+                    self._mapped(child).mappings = self.spaces[parent].mappings if parent in self.spaces else ()
         elif kind == b"COMM" and (execution := EXEC.match(rest)):
             self.spaces.pop(int(execution[1]), None)
 
@@ -260,6 +267,13 @@ class Reader:
         if pid not in self.spaces and len(self.spaces) >= MAX_PROCESSES:
             return Space()
         return self.spaces.setdefault(pid, Space())
+
+    def _mapped(self, pid: int) -> Space:
+        """What is mapped in a process, to which something is added."""
+        space = self._space(pid)
+        if pid not in self.spaces:
+            self.others.add(pid)
+        return space
 
     def finish(self) -> None:
         """Count the sample that was read."""
@@ -298,7 +312,7 @@ class Reader:
     def _only_process(self) -> int:
         """The process, if there is only one; perf prints threads without their processes."""
         known = [pid for pid in self.spaces if pid > 0 and self.spaces[pid].mappings]
-        return known[0] if len(known) == 1 else 0
+        return known[0] if len(known) == 1 and not self.others else 0
 
     def _stack(self, space: Space, texts: list[bytes]) -> tuple[int, ...]:
         """The locations of a stack."""
@@ -387,6 +401,12 @@ class Reader:
             warnings.append(
                 f"{self.unlocated} addresses cannot be looked up, because the mappings were not printed: use `perf "
                 "script --show-mmap-events --show-task-events -F +pid`, or give the perf.data itself."
+            )
+        if self.others:
+            warnings.append(f"{len(self.others)} processes are too many: what is mapped in them was left out.")
+        if self.too_many_mappings:
+            warnings.append(
+                f"{self.too_many_mappings} mappings were left out: processes have more than {MAX_MAPPINGS}."
             )
         if self.unclear:
             warnings.append(
