@@ -6,6 +6,7 @@ import pytest
 
 from symbolize.load import load_all
 from symbolize.load.perfetto import load as loading
+from symbolize.load.perfetto import processes
 from symbolize.write import encode
 from tests.support import perfetto_writer as w
 from tests.support.perfetto_profiles import labels, only, read, refused, stacks, types
@@ -290,6 +291,25 @@ def test_samples_of_pids_that_are_used_again() -> None:
         ("old", 3),
         ("new", 2),
     ]
+
+
+@pytest.mark.parametrize("limit", ["MAX_SAME", "MAX_MORE"])
+def test_pids_that_are_used_too_often(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """Nothing is known of processes beyond a limit, whose samples and dumps are of none within it."""
+    defaults = w.perf_defaults({1: 100, 4: 10}, clock=3)
+    start = CLOCKS + w.packet(1, w.CLEARED, STATE, defaults)
+    names = ("first", "second", "third", "fourth")
+    start += b"".join(born(7, name, 1000 + 100 * i) for i, name in enumerate(names))
+    samples = [w.perf_sample(2, 7, 7, time=(2 + 100 * i) * SECOND) for i in range(len(names))]
+    whole = read(start + b"".join(samples))
+    assert [labels(each)[0].get("process") for each in whole.values()] == list(names)
+    for value, known in ((2, 2), (1, 1)):
+        monkeypatch.setattr(processes, limit, value - (limit == "MAX_MORE"))
+        found = read(start + b"".join(samples))
+        assert [labels(each)[0].get("process") for each in found.values()] == [*names[:known], None]
+        assert [int(each.samples.values[:, 0].sum()) for each in found.values()] == [*[1] * known, 4 - known]
+        said = next(iter(found.values())).warnings
+        assert f"{4 - known} times processes were left out because the trace has too many with their pid" in said
 
 
 def test_track_events() -> None:

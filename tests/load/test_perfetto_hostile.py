@@ -22,6 +22,7 @@ from tests.support import perfetto_writer as w
 from tests.support.perfetto_profiles import labels, only, read, refused, stacks, types
 from tests.support.perfetto_traces import (
     APP,
+    BASE,
     CHROMIUM,
     CLEAR,
     CYCLES,
@@ -174,6 +175,24 @@ def test_long_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracing, "MAX_STRING_BYTES", 4000)
     profile = warned(trace, "strings were left out")
     assert [profile.strings[name] for name in profile.mappings.filename.tolist()] == [b"", b""]
+
+
+@pytest.mark.parametrize(("build", "part"), [(3000, 1), (20, 3000)])
+def test_mappings_without_all_of_their_strings(monkeypatch: pytest.MonkeyPatch, build: int, part: int) -> None:
+    """One of which the build id, or a part of the path, was left out has no path, which might be of another file."""
+    names = NAMES | {
+        "builds": {1: b"\x12" * build},
+        "paths": {1: "lib", 2: "x" * part, 3: "app.so"},
+        "mappings": [w.mapping(1, 1, BASE, END, path=[1, 2, 3])],
+    }
+    trace = w.packet(1, w.CLEARED, w.interned(**names)) + w.perf_sample(2)
+    (name,) = only(trace).mappings.filename.tolist()
+    assert only(trace).strings[name] == b"/lib/" + b"x" * part + b"/app.so"
+    monkeypatch.setattr(tracing, "MAX_STRING_BYTES", 2500)
+    profile = warned(trace, "strings were left out")
+    (name,) = profile.mappings.filename.tolist()
+    assert profile.strings[name] == b""
+    assert stacks(profile) == {("alloc", "main"): [1, 0]}
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,8 @@ class Packets:
         command = list(islice((value for tag, value in fields(data) if tag == tags.PROCESS_CMDLINE), 2))
         pid = process.get(tags.PROCESS_PID, 0)
         instance = self._described(machine, pid, process.get(tags.PROCESS_PROCESS_START_FROM_BOOT, 0))
+        if not self._trace.processes.is_kept(instance):
+            return
         if (uid := process.get(tags.PROCESS_UID)) is not None:
             self._trace.java.user(instance, pid, uid)
         if command and command[0]:
@@ -140,7 +142,7 @@ class Packets:
         if pid is not None and processes.takes():
             pid &= 0xFFFFFFFF
             instance = self._described(machine, pid, process.get(tags.PROCESS_DESCRIPTOR_START_TIMESTAMP_NS, 0))
-            if name and (instance, pid) not in processes.names:
+            if name and (instance, pid) not in processes.names and processes.is_kept(instance):
                 processes.name(processes.names, (instance, pid), name)
 
     def _thread(self, thread: dict[int, Any], machine: int, seq: Any) -> None:

@@ -11,7 +11,7 @@ MAX_MORE: Final = 1 << 12
 MAX_KNOWN: Final = 1 << 18
 """Pids whose first process is known by its start."""
 MAX_SAME: Final = 64
-"""Processes that had one pid."""
+"""Processes that had one pid. Those beyond the limits are one, of which nothing is known, with this number."""
 MAX_RECORDS: Final = 1 << 21
 """Times that processes and threads are described."""
 MAX_NAME: Final = 1 << 12
@@ -34,6 +34,8 @@ class Processes:
         """By machine and tid."""
         self._notes = notes
         self._starts: dict[tuple[int, int], list[int]] = {}
+        self._others: dict[tuple[int, int], int] = {}
+        """Where processes with a pid of `_starts` are too many, when the first of these that were left out started."""
         self._more = self._records = self._name_bytes = 0
 
     def takes(self) -> bool:
@@ -45,7 +47,7 @@ class Processes:
 
     def described(self, machine: int, pid: int, start: int) -> int:
         """The instance of a process that a packet describes; `start` is in nanoseconds since boot, 0 unknown."""
-        starts = self._starts.get((machine, pid), [])
+        starts, others = self._starts.get((machine, pid), []), self._others.get((machine, pid), 0)
         if start:
             for number, known in enumerate(starts):
                 if abs(known - start) < SAME_START:
@@ -56,20 +58,30 @@ class Processes:
             elif self._more < MAX_MORE and len(starts) < MAX_SAME:
                 self._more += 1
                 starts.append(start)
-        return instance_of(machine, max(len(starts) - 1, 0))
+            else:
+                self._notes["times processes were left out because the trace has too many with their pid"] += 1
+                self._others[machine, pid] = min(start, others or start)
+                return instance_of(machine, MAX_SAME)
+        return instance_of(machine, MAX_SAME if others else max(len(starts) - 1, 0))
+
+    def is_kept(self, instance: int) -> bool:
+        """Whether what a packet says of a process is kept; of one beyond the limits nothing is."""
+        return instance >> 32 < MAX_SAME
 
     def is_reused(self, machine: int, pid: int) -> bool:
         """Whether several processes had the pid, according to the packets read so far."""
-        return len(self._starts.get((machine, pid), ())) > 1
+        return len(self._starts.get((machine, pid), ())) > 1 or (machine, pid) in self._others
 
     def at(self, machine: int, pid: int, time: int) -> int:
         """The process instance that had the pid at a time in nanoseconds since boot; 0: the one described last."""
-        starts = self._starts.get((machine, pid), [])
-        if len(starts) < 2:
+        starts, others = self._starts.get((machine, pid), []), self._others.get((machine, pid), 0)
+        if len(starts) < 2 and not others:
             return instance_of(machine, 0)
         if not time:
-            return instance_of(machine, len(starts) - 1)
+            return instance_of(machine, MAX_SAME if others else len(starts) - 1)
         began = [start for start in starts if start < time + SAME_START]
+        if others and max(began, default=0) < others < time + SAME_START:
+            return instance_of(machine, MAX_SAME)
         return instance_of(machine, starts.index(max(began) if began else min(starts)))
 
     def name(self, names: dict[tuple[int, int], bytes], key: tuple[int, int], name: bytes) -> None:

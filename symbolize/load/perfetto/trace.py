@@ -55,6 +55,7 @@ class Trace:
         self.samples = Samples(self.reader)
         self.strings = Strings()
         self._string_bytes = 0
+        self._has_all_strings = True
         self.mappings: list[Mapping] = []
         self._mapping_rows: dict[Mapping, int] = {}
         self.clocks = Clocks()
@@ -70,10 +71,11 @@ class Trace:
         return self.processes.at(machine, pid, self.clocks.boottime(time, clock) if clock else time)
 
     def string(self, value: bytes) -> int:
-        """The row of a string."""
+        """The row of a string, 0 if there are too many."""
         before = len(self.strings)
         if self._string_bytes + len(value) > MAX_STRING_BYTES:
             self.notes["strings were left out because the trace has too many"] += 1
+            self._has_all_strings = False
             return 0
         row = self.strings.add(value)
         if len(self.strings) > before:
@@ -83,7 +85,8 @@ class Trace:
     def mapping(self, build: int, record: tuple[Any, ...], parts: list[int]) -> int:
         """The row of a mapping; -1 if there are too many."""
         name = bytearray()
-        for part in parts:
+        # Without its build id, or with a part of its path, a mapping would be taken for another file.
+        for part in parts if self._has_all_strings or 0 not in (build, *parts) else ():
             if len(name) > MAX_PATH:
                 break
             name += b"/" + self.strings[part][:MAX_PATH]
