@@ -73,6 +73,14 @@ def test_golden(tool: Tool) -> None:
     assert tool([f"--obj={SPECTRA}", INLINED, "1"]).out == expected
 
 
+def test_adjustments_wrap_around(tool: Tool) -> None:
+    """One larger than an address leads to the end of the address space, as the numbers of LLVM do, or around it."""
+    words = [f"--obj={SPECTRA}", "-a"]
+    found = tool([*words, "--adjust-vma=0xfffffffffffff000", hex(int(INLINED, 16) - 0x1000)]).out
+    assert found.split(b"\n", 1)[1] == tool([*words, INLINED]).out.split(b"\n", 1)[1]
+    assert b"main" in found
+
+
 STYLES = [
     "--output-style=JSON",
     "--output-style=JSON -p",

@@ -173,6 +173,18 @@ class TestNeighbours:
         assert names == expected(SHIFTED, calls)
         assert all(names)
 
+    def test_a_page_of_two_segments(self) -> None:
+        """Of two places that fit equally well the one by the code is taken, not the one by what shares its page."""
+        with ElfImage.open(str(SHIFTED)) as image:
+            vaddrs = np.arange(0x3C00, 0x4730, dtype=np.uint64)
+            here, there = (inside_calls(image, vaddrs - np.uint64(shift)) for shift in (0, 0x1000))
+        assert here is not None and there is not None
+        calls = vaddrs[here & there].tolist()
+        assert len(calls) >= 4
+        neighbour = Mapping(BASE + 0x2000, BASE + 0x3000, 0x1000, PATH)
+        names, _ = symbolized([moved(path=SHIFTED), neighbour], [BASE + vaddr for vaddr in calls], SHIFTED)
+        assert names == expected(SHIFTED, calls)
+
     def test_fixed_addresses(self) -> None:
         """A program at fixed addresses is where it was linked."""
         path = BINARIES / "clang-nopie-dwarf4-lld" / "ledger"
@@ -292,13 +304,15 @@ def test_distances_of_hostile_segments() -> None:
 
 
 def test_ends_of_text() -> None:
-    """Text may be rounded to huge pages, and no further; an empty segment is none."""
+    """Text may be rounded to huge pages, and no further; an empty segment is none, nor one of data."""
     segments = [Segment(0x1000, 0x20_1000, 0x100, 0x100, 0x1000, True), Segment(0, 0x60_0000, 0, 0, 0x1000, True)]
+    segments.append(Segment(0x2000, 0xA0_0000, 0x100, 0x100, 0x1000, False))
     layout = Layout("ET_DYN", segments)
     assert is_in_text(layout, 0x20_0000, 0x20_0000)
     assert not is_in_text(layout, 0x20_0000, 0x20_0001)
     assert not is_in_text(layout, 0x1F_F000, 0x1000)
     assert not is_in_text(layout, 0x60_0000, 0)
+    assert not is_in_text(layout, 0xA0_0000, 0x1000)
 
 
 def test_larger_pages() -> None:
