@@ -83,6 +83,20 @@ def test_members(tmp_path: Path) -> None:
     assert check.confirmed > 0 and check.contradicted == 0
 
 
+@pytest.mark.needs("clang-19", "objcopy")
+def test_members_are_no_evidence_of_a_build(tmp_path: Path) -> None:
+    """Where `Other::run` was called, of which clang lists no call, nothing speaks against the build that ran."""
+    two = TWO.replace("target(n + 2)", "target(n + 2) + 1")
+    program = Program(tmp_path, [find("clang-19"), "-O2", "-g"], two_cc=two, one_cc=ONE)
+    target = program.begin["_Z6targeti"], program.call("_ZN5Other3runEi", "_Z6targeti")
+    profile = program.recorded([*target, program.call("main", "_Z5outeriP5Other")])
+    subprocess.run(["objcopy", "--only-keep-debug", program.path, tmp_path / "debug"], check=True)
+    (tmp_path / "debug").replace(program.path)
+    with Symbolizer(tmp_path) as symbolizer:
+        (row,) = symbolizer.symbolize(profile).report.mappings
+    assert row.evidence == "1 of 1 callers call the next function on their stacks"
+
+
 @pytest.mark.needs("clang-19")
 @pytest.mark.parametrize("options", [["-fno-pie", "-no-pie"], ["-fPIE", "-pie"]])
 def test_tables_of_functions(options: list[str], tmp_path: Path) -> None:

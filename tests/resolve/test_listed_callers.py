@@ -14,6 +14,7 @@ from symbolize import Profile, Symbolizer, load
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.report import MappingRow
+from symbolize.resolve import judging
 from symbolize.resolve.mapping_record import records_of
 from tests.support.called import Program
 from tests.support.pprof_writer import Mapping, Place, profile
@@ -98,7 +99,7 @@ def test_several_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("gcc", "objcopy")
-def test_a_build_without_calls_is_not_passed_over(tmp_path: Path) -> None:
+def test_a_build_without_calls_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that ran has no debug information; of another one half of the callers agree, because the code before what
     was changed is where it was. Nothing tells which of them ran."""
     apart, numbers = "__attribute__((noinline)) int", range(10)
@@ -119,6 +120,12 @@ def test_a_build_without_calls_is_not_passed_over(tmp_path: Path) -> None:
     for folders in permutations((ran.path.parent, other.path.parent)):
         (row,) = symbolize.symbolize(profile, [*map(str, folders)], cache=None).report.mappings
         assert row.files == [] and [reason for reason, *_ in row.misses] == [Reason.AMBIGUOUS]
+    # Of more callers than are looked at these are from all of the code, not those at its begin.
+    for limit in (judging.MAX_PAIRS, 5):
+        monkeypatch.setattr(judging, "MAX_PAIRS", limit)
+        (row,) = symbolize.symbolize(profile, [str(other.path.parent)], cache=None).report.mappings
+        agreeing, judged = map(int, re.findall(r"\d+", row.evidence or row.detail))
+        assert 0 < agreeing < judged
 
 
 def test_pairs_of_each_mapping() -> None:

@@ -1,5 +1,6 @@
 """Stacks are checked against the calls that the debug information has."""
 
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +14,8 @@ from symbolize.cli import main
 from symbolize.core.stack_check import StackCheck
 from symbolize.elf import ElfImage
 from symbolize.profile import NONE, Locations
+from tests.support.called import Program
+from tests.support.gperftools_writer import profile as gperftools_profile
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 RIGHT = [
@@ -74,6 +77,25 @@ def test_missing_callers() -> None:
     profile.samples.location_offsets = np.cumsum([0, *map(len, without)])
     profile.samples.locations = np.concatenate(without)
     assert check(profile, "tails/gcc-calls").share < 0.8
+
+
+@pytest.mark.needs("gcc")
+def test_functions_at_one_place_of_two_binaries(tmp_path: Path) -> None:
+    """A function is none of another binary that begins where that has it."""
+    source = (
+        "volatile int sink; __attribute__((noinline)) int {0}(int n) {{ sink += n; return n; }}"
+        "int main(int c, char **v) {{ return {0}(c) + 1; }}"
+    )
+    command, shift = ["gcc", "-O2", "-g"], 1 << 30
+    one, other = (Program(tmp_path / name, command, one_c=source.format(name)) for name in ("right", "twin"))
+    assert one.begin["right"] == other.begin["twin"]
+    other.path.rename(tmp_path / "twin" / "lib")
+    caller, maps = one.call("main", "right"), one.maps() + other.maps("/opt/lib", shift)
+    for callee, share in ((one.begin["right"], 1), (other.begin["twin"] + shift, 0)):
+        with Symbolizer(tmp_path, check_stacks=True) as symbolizer:
+            result = symbolizer.symbolize(load(io.BytesIO(gperftools_profile([(1, [callee, caller])], maps.encode()))))
+        (found,) = [row.stack_check for row in result.report.mappings if row.stack_check is not None]
+        assert found.judged > 0 and found.share == share
 
 
 def test_kernel() -> None:

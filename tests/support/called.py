@@ -32,7 +32,7 @@ class Program:
         names = [symbols.text(name).decode() for name in symbols.name.tolist()]
         self.begin = {name: vaddr + base for name, vaddr in zip(names, symbols.vaddr.tolist(), strict=True)}
         self._code, self._first = data, code.vaddr + base
-        self._maps = f"{self._first:x}-{self._first + len(data):x} r-xp {code.file_offset:08x} 00:00 0 /opt/prog\n"
+        self._offset = code.file_offset
 
     def call(self, caller: str, callee: str, number: int = 0) -> int:
         """Where a call of a function in another one returns to: the first one, or a later `number`."""
@@ -45,6 +45,11 @@ class Program:
                     return back
                 number -= 1
 
+    def maps(self, file: str = "/opt/prog", shift: int = 0) -> str:
+        """The memory map of a process with the program, its addresses that much above those of `begin` and `call`."""
+        first = self._first + shift
+        return f"{first:x}-{first + len(self._code):x} r-xp {self._offset:08x} 00:00 0 {file}\n"
+
     def recorded(self, *stacks: Sequence[int]) -> Profile:
         """A profile of stacks, from the leaf on."""
-        return load(io.BytesIO(profile([(1, stack) for stack in stacks], self._maps.encode())))
+        return load(io.BytesIO(profile([(1, stack) for stack in stacks], self.maps().encode())))
