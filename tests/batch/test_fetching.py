@@ -9,7 +9,12 @@ from symbolize.batch.fetching import ANSWERS, Fetcher, WorkerAnswer, WorkerServe
 from symbolize.binaries import Attempt
 from symbolize.binaries.debuginfod.cache import default_folder
 from symbolize.binaries.debuginfod.types import Fetched
+from symbolize.elf import read_build_id
 from symbolize.storage.backend import Storage
+from tests.support.batch_engines import DirectEngine, plan, run_plan
+from tests.support.batch_runs import LEDGER, copies, outputs
+from tests.support.fixture_files import BINARIES
+from tests.support.http_server import HttpServer, Request
 
 LOST = Attempt("http://x", "is away")
 
@@ -111,3 +116,25 @@ def test_folder_of_fetched_files(urls: tuple[str, ...], tmp_path: Path, monkeypa
         client = open_client(urls, refresh_misses=False, folder=folder)
         assert client.cache.path == expected
         client.close()
+
+
+@pytest.mark.process
+def test_files_are_fetched_before_binaries_are_decoded(tmp_path: Path) -> None:
+    """A binary is decoded once, with its debug file, and not before without it."""
+    copies(LEDGER, tmp_path / "in", ["a.prof"])
+    folder = BINARIES / "gcc-split"
+    copies(folder / "stripped" / "ledger", tmp_path / "bin", ["ledger"])
+    build_id = read_build_id(str(folder / "stripped" / "ledger"))
+
+    def behave(request: Request) -> None:
+        if request.path == f"/buildid/{build_id}/debuginfo":
+            request.reply(200, (folder / "debug" / "ledger.debug").read_bytes())
+        else:
+            request.reply(404)
+
+    with HttpServer(behave) as server, DirectEngine() as engine:
+        options: dict[str, Any] = {"debuginfod": (server.url,), "downloads": str(tmp_path / "downloads")}
+        run_plan(plan(tmp_path / "in", tmp_path / "out", [tmp_path / "bin"], **options), engine)
+        assert engine.count("decode_binary") == 1
+    run_plan(plan(tmp_path / "in", tmp_path / "whole", [folder]))
+    assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")

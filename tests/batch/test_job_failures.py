@@ -42,7 +42,7 @@ def test_a_task_of_several_is_divided_to_find_the_bad_one(some: Path, tmp_path: 
 
 
 def test_a_binary_that_goes_before_it_is_decoded(tmp_path: Path) -> None:
-    """It is on record without a table, and its profiles are written."""
+    """It is on record without a table, and its profiles are written; the next run does them again."""
     copies(SPECTRA, tmp_path / "in", ["c.pb.gz"])
     copies(BINARIES / "gcc-pie" / "spectra", tmp_path / "bin", ["spectra"])
 
@@ -55,6 +55,8 @@ def test_a_binary_that_goes_before_it_is_decoded(tmp_path: Path) -> None:
     counts, seen = run_plan(given, DirectEngine(remove))
     assert counts == {**ALL_DONE, State.DONE: 1}
     assert seen.failures == [f"{tmp_path}/bin/spectra: was removed, or has changed"]
+    assert seen.reasons == {"c.pb.gz": Reason.CHANGED.code}
+    assert f"{tmp_path}/bin/spectra" in seen.details["c.pb.gz"]
     with Manifest(given.state + "/manifest.sqlite") as manifest:
         assert [(row[2], row[3], row[5]) for row in manifest.binaries()] == [(0, 0, seen.failures[0])]
 

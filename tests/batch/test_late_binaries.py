@@ -56,13 +56,18 @@ def test_three_waves(cache: str, binaries: Path, tmp_path: Path) -> None:
 
 
 def test_a_debug_file_that_comes_later(binaries: Path, tmp_path: Path) -> None:
-    """Names that come from symbols get lines when the debug file is there, and other profiles are left alone."""
+    """Names that come from symbols get lines when the debug file is there, and other profiles are left alone. A file
+    that is gone is no news."""
     copies(LEDGER, tmp_path / "in", ["a.prof"])
     copies(SPECTRA, tmp_path / "in", ["b.pb.gz"])
     out = tmp_path / "out"
     shutil.copyfile(SPLIT / "stripped" / "ledger", binaries / "ledger")
     run_plan(plan(tmp_path / "in", out, [binaries]))
     before = outputs(out)
+    (binaries / "ledger").rename(tmp_path / "ledger")
+    _, seen = run_plan(plan(tmp_path / "in", out, [binaries], retry_missing=True))
+    assert (seen.states, seen.problems) == ({}, [])
+    (tmp_path / "ledger").rename(binaries / "ledger")
     shutil.copyfile(SPLIT / "debug" / "ledger.debug", binaries / "ledger.debug")
     assert retried(tmp_path / "in", out, binaries) == ["a.prof"]
     assert outputs(out)["b.pb.gz"] == before["b.pb.gz"]

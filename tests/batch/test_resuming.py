@@ -16,6 +16,7 @@ from symbolize.batch.manifest import Manifest, State
 from symbolize.batch.monitoring.summary import Summary, Tally
 from symbolize.core.errors import OutputError
 from symbolize.enrich.edits import Edits
+from symbolize.load import load
 from symbolize.storage.backend import LocalStorage
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import ALL_DONE, BINS, GPERFTOOLS, LEDGER, SPECTRA, copies, files_below, outputs, trace
@@ -263,3 +264,16 @@ def test_a_run_that_names_nothing_keeps_what_is_better(some: Path, tmp_path: Pat
     ):
         summary.read()
         assert "warning: NOTHING WAS SYMBOLIZED in 3 of 3 profiles" in summary.text()
+
+
+def test_an_output_that_is_cut_off_while_a_run_names_nothing(tmp_path: Path) -> None:
+    """It is none that could be kept."""
+    copies(LEDGER, tmp_path / "in", ["a.prof"])
+    out, written = tmp_path / "out", tmp_path / "out" / "a.pb.gz"
+    run_plan(plan(tmp_path / "in", out, BINS))
+
+    def cut(task: Task) -> None:
+        written.write_bytes(written.read_bytes()[:100])
+
+    run_plan(plan(tmp_path / "in", out, [tmp_path]), DirectEngine(cut))
+    assert load(written).warnings == [] and len(load(written).samples) == len(load(LEDGER).samples)
