@@ -925,6 +925,17 @@ def test_mappings_of_many_processes_are_bounded(monkeypatch: pytest.MonkeyPatch)
     assert profile.warnings == ["41 mappings are too many: they were left out."]
 
 
+def test_cgroups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those beyond the limit have no names, and the other labels of their samples are what they are."""
+    monkeypatch.setattr(recording, "MAX_CGROUPS", 1)
+    event = Event(sample_type=w.IP | w.TID | w.CPU | w.CGROUP)
+    records = [LITTLE.side(event, w.CGROUP_RECORD, LITTLE.pack("Q", each) + b"/%d\0" % each) for each in (77, 78)]
+    records += [LITTLE.sample(event, ip=0x400100, pid=7, cpu=3, cgroup=each) for each in (78, 77)]
+    profile = read(LITTLE.file([event], records), LoadOptions(sample_labels=("cgroup", "cpu")))
+    assert labels(profile) == [{"cpu": 3}, {"cpu": 3, "cgroup": "/77"}]
+    assert profile.warnings == ["1 records of cgroups are too many: these have no names."]
+
+
 def test_processes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is mapped in processes beyond the limit is not known, and none of it is in others."""
     monkeypatch.setattr(processes, "MAX_PROCESSES", 3)  # the kernel and two others

@@ -45,6 +45,8 @@ PENDING: Final = 16 << 20
 """Bytes of a stream that are kept before records are processed."""
 MAX_PENDING: Final = 256 << 20
 """Bytes that wait for the end of a round at most."""
+MAX_CGROUPS: Final = (1 << 24) - 1
+"""Cgroups that labels tell apart: 24 bits of a context have which one it is."""
 TRAILER: Final = n.HAS_TID | n.HAS_TIME | n.HAS_ID | n.HAS_STREAM_ID | n.HAS_CPU | n.HAS_IDENTIFIER
 
 KERNEL_PID: Final = 0xFFFFFFFF
@@ -96,6 +98,7 @@ class Recording:
         self.facts = Facts(is_big)
         self.events: list[Event] = []
         self.cgroups: list[int] = []
+        self.too_many_cgroups = 0
         self._names: dict[int, bytes] = {}
         self._ids = self._entered = 0
         self._mixer = mixer
@@ -225,6 +228,7 @@ class Recording:
             (self.samples.saturated, "values are too large to be added up: they were cut at 2⁶³ - 1"),
             (self.processes.too_many_maps, "mappings are too many: they were left out"),
             (self.processes.too_many_processes, "processes are too many: what is mapped in them was left out"),
+            (self.too_many_cgroups, "records of cgroups are too many: these have no names"),
         ):
             if count:
                 found.append(f"{count:,} {what}.")
@@ -329,6 +333,9 @@ class Recording:
         elif kind == n.CGROUP:
             number = record.number(8)
             if number and self.samples.cgroups.find(number) < 0:
+                if len(self.cgroups) == MAX_CGROUPS:
+                    self.too_many_cgroups += 1
+                    return
                 self.samples.cgroups.put(number, len(self.cgroups))
                 self.cgroups.append(self.strings.add(text(record)))
 
