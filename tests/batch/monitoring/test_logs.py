@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from symbolize.batch.fetching import FetchedFile
 from symbolize.batch.manifest import Manifest
 from symbolize.batch.monitoring.logs import JsonLog, timestamp
 from symbolize.batch.monitoring.summary import write_quarantine
+from symbolize.binaries import Attempt
 from symbolize.core.errors import OutputError
 from symbolize.storage.input_names import Input
 from tests.support import batch_events as events
@@ -51,6 +53,8 @@ def test_every_event_is_an_object(tmp_path: Path) -> None:
         log.entered("scan", 3)
         log.handled(events.item(1), events.put_off(1))
         log.handled(events.item(2), events.quarantined(2, "time", "took 61 s"))
+        log.entered("fetch", 1)
+        log.fetched(FetchedFile("00ab", "debuginfo", 7, 0.25, "fetched", (Attempt("https://one.example", "is down"),)))
         log.entered("decode", 1)
         log.decoded(events.decoded("ab12", "app: has changed"))
         log.entered("rewrite", 1)
@@ -87,6 +91,16 @@ def test_every_event_is_an_object(tmp_path: Path) -> None:
             "attempts": 1,
             "seconds": 0.2,
             "outputs": [],
+        },
+        {"event": "pass", "pass": "fetch", "total": 1},
+        {
+            "event": "fetch",
+            "build_id": "00ab",
+            "kind": "debuginfo",
+            "status": "fetched",
+            "bytes": 7,
+            "seconds": 0.25,
+            "failures": [{"server": "https://one.example", "text": "is down"}],
         },
         {"event": "pass", "pass": "decode", "total": 1},
         {
