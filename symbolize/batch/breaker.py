@@ -1,9 +1,11 @@
 """Stores of inputs that do not answer are left alone for a while, each by itself (R403, stores that are down)."""
 
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
+from symbolize.core.failure_gate import FailureGate
 from symbolize.storage.inputs import local_path
 
 IN_A_ROW: Final = 16
@@ -22,43 +24,27 @@ class Breaker:
 
     def __init__(self, problem: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._problem = problem
-        self._clock = clock
-        self._failed: dict[str, int] = {}
-        self._until: dict[str, float] = {}
+        self._gates = defaultdict[str, FailureGate](lambda: FailureGate(IN_A_ROW, PAUSE, clock))
 
     @property
     def is_open(self) -> bool:
-        """Whether any store is paused."""
-        return bool(self._until)
+        """Whether any store is down."""
+        return any(gate.is_down for gate in self._gates.values())
 
     def is_paused(self, uri: str) -> bool:
         """Whether the store of an input is paused now."""
-        return self._clock() < self._until.get(store_of(uri), 0.0)
+        return self._gates[store_of(uri)].seconds_left > 0
 
     def admits(self, uri: str) -> bool:
         """Whether an input may be asked of its store; if that was paused and may be tried, this is the one input."""
-        store = store_of(uri)
-        until = self._until.get(store)
-        if until is None:
-            return True
-        now = self._clock()
-        if now < until:
-            return False
-        self._until[store] = now + PAUSE
-        return True
+        return self._gates[store_of(uri)].admits()
 
     def record(self, uri: str, is_answered: bool) -> None:
         """Note whether the store of an input answered."""
         store = store_of(uri)
         if is_answered:
-            self._failed.pop(store, None)
-            self._until.pop(store, None)
-            return
-        self._failed[store] = self._failed.get(store, 0) + 1
-        if store in self._until:
-            self._until[store] = self._clock() + PAUSE
-        elif self._failed[store] >= IN_A_ROW:
-            self._until[store] = self._clock() + PAUSE
+            self._gates[store].answered()
+        elif self._gates[store].failed():
             text = f"{IN_A_ROW} inputs in a row were not answered; the others of this store wait, those elsewhere go on"
             self._problem(store or "inputs", text)
 

@@ -17,6 +17,7 @@ from symbolize.binaries.debuginfod.received import Wrong, check_head, verify_fil
 from symbolize.binaries.debuginfod.types import WORST_FIRST
 from symbolize.binaries.remote import Attempt, Kind
 from symbolize.core.errors import InputError, UsageError
+from symbolize.core.failure_gate import FailureGate
 from symbolize.core.files import os_error_text
 from symbolize.storage import urls
 from symbolize.storage.backend import PIECE, Storage
@@ -57,7 +58,7 @@ class BinaryStore(CachedClient):
             raise UsageError(f"{url}: is no URL of an object store")
         self.servers = [self._storage.shown]
         self._progress = progress
-        self._unanswered = 0
+        self._gate = FailureGate(MAX_FAILURES)
         self._checking = threading.Lock()
         self._is_checked = False
         self._stop = ""
@@ -88,7 +89,7 @@ class BinaryStore(CachedClient):
 
     def _check(self) -> None:
         """Find out whether there is something below the URL: one that is mistyped is no store without the files."""
-        self._is_checked, self._stop, self._unanswered = True, "", 0
+        self._is_checked, self._stop, self._gate = True, "", FailureGate(MAX_FAILURES)
         try:
             if urls.entry_at(urls.files_at(self._storage.url)) is None:
                 self._stop = "holds no files"
@@ -100,8 +101,7 @@ class BinaryStore(CachedClient):
     def _failed_once(self, error: InputError) -> None:
         """Count a request without an answer, and stop asking after some."""
         with self._checking:
-            self._unanswered += 1
-            if self._unanswered == MAX_FAILURES:
+            if self._gate.failed():
                 self._stop = f"not asked any more after {MAX_FAILURES} failures: {error.problem}"
                 self._tell(f"{self.servers[0]}: {self._stop}")
 
@@ -129,7 +129,7 @@ class BinaryStore(CachedClient):
                 found["failed"] = Attempt(self.cache.path, f"cannot be written: {os_error_text(error)}")
                 break
             else:
-                self._unanswered = 0
+                self._gate.answered()
                 if path is not None:
                     return Fetched(path, "found", [Attempt(place, "found")])
         return self._missed(build_id, kind, found)

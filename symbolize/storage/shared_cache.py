@@ -4,6 +4,7 @@ import os
 from typing import Final
 
 from symbolize.core.errors import SymbolizeError, UsageError
+from symbolize.core.failure_gate import FailureGate
 from symbolize.core.files import remove, unfinished_path
 from symbolize.storage.backend import LocalStorage, Storage, copy
 from symbolize.storage.urls import is_url
@@ -58,7 +59,7 @@ class SharedCache(TableCache):
         super().__init__(folder, limit)
         self.storage = storage
         self._missing: set[str] = set()
-        self._failures = 0
+        self._gate = FailureGate(MAX_FAILURES)
 
     @property
     def location(self) -> str:
@@ -131,15 +132,15 @@ class SharedCache(TableCache):
         return False
 
     def _failed(self, error: Exception) -> None:
-        self._failures += 1
-        if self._failures == 1:
+        is_closed = self._gate.failed()
+        if self._gate.failures == 1:
             self._note(f"shared tables: {error}")
-        elif self._failures == MAX_FAILURES:
+        elif is_closed:
             self._note(f"shared tables: {self.storage.shown} is not used any more after {MAX_FAILURES} failures")
 
     def _is_shared(self, facts: Facts) -> bool:
         """Whether to ask the storage at all."""
-        return bool(facts.build_id.strip("0")) and self._failures < MAX_FAILURES
+        return bool(facts.build_id.strip("0")) and not self._gate.is_down
 
     def _name(self, facts: Facts, content: str) -> str:
         """The name of a table in the storage."""

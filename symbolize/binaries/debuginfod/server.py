@@ -2,13 +2,12 @@
 
 import base64
 import re
-import threading
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from symbolize.core.errors import UsageError, printable
+from symbolize.core.failure_gate import FailureGate
 
 FAILURES_TO_OPEN = 5
 """So many network failures in a row, and a server is not asked for a while."""
@@ -43,9 +42,7 @@ class Server:
     path: str
     authorization: str = field(default="", repr=False)
     refusal: str = ""
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _failures: int = 0
-    _closed_until: float = 0.0
+    _gate: FailureGate = field(default_factory=lambda: FailureGate(FAILURES_TO_OPEN, OPEN_TIME), repr=False)
     _why: str = ""
 
     @classmethod
@@ -71,31 +68,23 @@ class Server:
 
     def answered(self) -> None:
         """The server gave an HTTP answer, of whatever kind."""
-        with self._lock:
-            self._failures = 0
+        self._gate.answered()
 
     def failed(self, why: str) -> None:
         """The server could not be reached, or the connection broke."""
-        with self._lock:
-            self._failures += 1
-            if self._failures >= FAILURES_TO_OPEN:
-                self._close(OPEN_TIME, f"{self._failures} network failures in a row, the last: {why}")
+        self._gate.failed()
+        if self._gate.is_down:
+            self._why = f"{self._gate.failures} network failures in a row, the last: {why}"
 
     def pause(self, seconds: float) -> None:
         """The server asked not to be asked for a while."""
-        with self._lock:
-            self._close(min(seconds, LONGEST_PAUSE), "it asked to wait")
+        self._gate.close(min(seconds, LONGEST_PAUSE))
+        self._why = "it asked to wait"
 
     def closed(self) -> str:
         """Why the server is not to be asked now; empty if it may be."""
-        with self._lock:
-            left = self._closed_until - time.monotonic()
-            return f"not asked for {left:.0f} s more: {self._why}" if left > 0 else ""
-
-    def _close(self, seconds: float, why: str) -> None:
-        until = time.monotonic() + seconds
-        if until > self._closed_until:
-            self._closed_until, self._why = until, why
+        left = self._gate.seconds_left
+        return f"not asked for {left:.0f} s more: {self._why}" if left > 0 else ""
 
 
 def origin_of(parts: SplitResult) -> Origin | None:

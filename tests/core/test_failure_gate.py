@@ -1,0 +1,62 @@
+"""Gates that close when requests get no answer."""
+
+import math
+
+import pytest
+
+from symbolize.core.failure_gate import FailureGate
+
+
+class Clock:
+    """A clock that tests set."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_pause() -> None:
+    """After `limit` failures in a row nothing is asked for `pause` seconds, then one request finds out."""
+    clock = Clock()
+    gate = FailureGate(3, 60, clock)
+    assert [gate.failed(), gate.failed()] == [False, False]
+    gate.answered()
+    assert [gate.failed(), gate.failed(), gate.admits(), gate.is_down] == [False, False, True, False]
+    assert (gate.failed(), gate.is_down, gate.admits(), gate.seconds_left) == (True, True, False, 60)
+    clock.now += 59
+    assert (gate.seconds_left, gate.admits()) == (1, False)
+    clock.now += 1
+    assert [gate.admits() for _ in range(3)] == [True, False, False]
+    clock.now += 10
+    assert (gate.failed(), gate.seconds_left) == (False, 60)
+    clock.now += 60
+    assert gate.admits()
+    gate.answered()
+    assert (gate.is_down, gate.failures, gate.seconds_left) == (False, 0, 0)
+    assert [gate.admits() for _ in range(3)] == [True] * 3
+
+
+def test_for_good() -> None:
+    """Without a pause a gate that is closed stays so."""
+    clock = Clock()
+    gate = FailureGate(1, clock=clock)
+    assert gate.failed()
+    clock.now += 1e12
+    assert (gate.admits(), gate.seconds_left) == (False, math.inf)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_closed_for_a_time(fails: bool) -> None:
+    """Who asked to be left alone is, whatever answers come; the longest of several pauses counts."""
+    clock = Clock()
+    gate = FailureGate(1, 60, clock)
+    gate.close(100)
+    gate.close(5)
+    if fails:
+        gate.failed()
+    else:
+        gate.answered()
+    assert (gate.admits(), gate.seconds_left) == (False, 100)
+    clock.now += 100
+    assert gate.admits()
