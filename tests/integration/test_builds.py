@@ -474,8 +474,10 @@ def test_code_that_one_file_has_no_sections_for(changed: bool) -> None:
     bare = code_file(PARTS[0], (0x3000, b"\xcc" * 31 + b"\xcd") if changed else PARTS[1], has_sections=False)
     assert same_code(whole, bare) == same_code(bare, whole) == (not changed)
     larger = code_file(PARTS[0], (0x3000, PARTS[1][1] + b"\x90"), has_sections=False)
-    assert same_code(whole, larger)
-    assert same_code(larger, whole)
+    headed = code_file((0x1000 - 64, bytes(64) + PARTS[0][1]), PARTS[1], has_sections=False)
+    for file in (larger, headed):
+        assert same_code(whole, file)
+        assert same_code(file, whole)
     cut = code_file(PARTS[0], (0x3000, PARTS[1][1][:-1]), has_sections=False)
     assert not same_code(whole, cut)
     assert not same_code(cut, whole)
