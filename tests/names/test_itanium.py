@@ -109,6 +109,8 @@ SHAPES = [
     (b"_Z1fILi3EENSt9enable_ifIXeqT_Li4EEvE4typeEv", b"f"),
     (b"_Z5beginI1AEDTcldtfp_5beginEERT_", b"begin"),
     (b"_Z1fIiEPDTplfp_Li1EET_", b"f"),
+    (b"_Z1fI1SENDTcvT__EE4typeES1_", b"f"),
+    (b"_Z1gI1SENDtfp_E4typeET_", b"g"),
     (b"_ZN1AC2Ev", b"A::A"),
     (b"_ZN1ACI2N1B1CIiEEEi", b"A::C"),
     (b"_ZN1ACI1St1BEi", b"A::B"),
