@@ -223,7 +223,8 @@ class Sources:
             rows = np.flatnonzero(is_unit & (own == np.uint64(dwo_id)))
             if len(rows) and not source.reader.units.bad[int(rows[0])]:
                 return source, int(rows[0])
-            rejected.append(f"{label} has another dwo id")  # R81, matching dwo ids
+            # R81, matching dwo ids
+            rejected.append(f"{label} is damaged" if len(rows) else f"{label} has another dwo id")
         self._missing += 1
         text = name.decode(errors="backslashreplace")
         reason = "; ".join(rejected[:MAX_NAMED]) or "not found"

@@ -186,6 +186,29 @@ def test_linked_names_contradict(has_body: bool, producer: str) -> None:
     assert found[2].startswith("_ZZ4worki")
 
 
+ONE, OTHER = "_ZZ4workiENKUliE3_clEi", "_ZZ4workiENKUliE4_clEi"
+"""Linked names of the fifth and of the sixth closure of a function."""
+
+
+@pytest.mark.parametrize(
+    ("linked", "numbers"),
+    [
+        ([ONE], ["", "", ""]),
+        ([ONE, f"{ONE}.constprop.0"], ["", "", ""]),
+        ([ONE, OTHER], ["#1", "#2", "#4"]),
+        ([OTHER, ONE], ["#1", "#2", "#4"]),
+    ],
+)
+def test_several_linked_names_of_one_closure(linked: list[str], numbers: list[str]) -> None:
+    """Names of one number at one place tell the number of a closure; names of several, as where a linker folded
+    closures, tell none, and the others are counted (rule R264)."""
+    function = die("subprogram", *(closure("int", at=CODE + 16 * i, line=i + 1) for i in range(4)), name="work")
+    symbols = [Symbol(name, CODE + 32, 4) for name in linked]
+    image = image_of([unit(*TYPES, function, producer=GCC_12)], symbols=symbols)
+    found = [names_at(image, CODE + 16 * i)[0][0] for i in (0, 1, 3)]
+    assert found == [f"work()::{{lambda(int){number}}}::operator()" for number in numbers]
+
+
 def test_functions_without_a_linked_name() -> None:
     """A function that is local to its file has parameters and scopes, one of C and `main` have neither (rule R264)."""
     lambda_ = closure("int", at=CODE)

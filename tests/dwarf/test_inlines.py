@@ -125,6 +125,17 @@ def test_nested_function_is_no_frame() -> None:
     ]
 
 
+@pytest.mark.parametrize("extent", [{}, {"low_pc": 0x1010, "high_pc": 0}, {"ranges": [(0x1010, 0x1010)]}], ids=str)
+@pytest.mark.parametrize("is_in_block", [False, True])
+def test_inlined_into_a_nested_function_without_code(is_in_block: bool, extent: dict[str, Any]) -> None:
+    """What is inlined into a function without a byte is not inlined into the one around that, and its code is not
+    that one's (rules R10, R11, R24)."""
+    g = inlined("g", [(0x1010, 0x1018)], inlined("h", [(0x1014, 0x1018)]))
+    nested = die("subprogram", die("lexical_block", g) if is_in_block else g, name="n", **extent)
+    found = chains(nested, at=(0x100F, 0x1010, 0x1014, 0x1018))
+    assert found == [["f"], ["g"], ["h", "g"], ["f"]]
+
+
 def test_low_and_high_pc() -> None:
     """An inlined function may have low_pc and high_pc like any other, also below a unit with low_pc (rule R1)."""
     g = die("inlined_subroutine", abstract_origin=Ref("g"), low_pc=0x1010, high_pc=As("data4", 4))

@@ -3,6 +3,7 @@
 import random
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -99,6 +100,13 @@ def test_wraparound_in_32_bits() -> None:
     fmt = Format(address_size=4)
     written = unit(function("f", 0x1000, 0x100), fmt=fmt, lines=Lines([*operations, advance_pc(8), end_sequence]))
     assert [place[1] for place in places_at(image_of([written]), 0x1007, 0x1008)] == [5, 6]
+
+
+def test_sequences_are_read_apart() -> None:
+    """That a sequence begins below the one before is no jump in it: a row at its end has no code (rules R32, R35)."""
+    lower = sequence((0x1000, 3), (0x1008, 4), end=0x1008)
+    for operations in (lower, [*sequence((0x1010, 1), (0x1018, 2), end=0x1020), *lower]):
+        assert line_at(operations, 0x1000, 0x1007, 0x1008) == [3, 3, 0]
 
 
 def test_own_unit_answers() -> None:
@@ -285,6 +293,19 @@ def test_shared_program() -> None:
     lines = Lines(sequence((0x1000, 3), end=0x1020))
     units = [lined(lines), Unit(die("compile_unit", function("g", 0x1010, 4), name="g.cc", stmt_list=0))]
     assert [place[1] for place in places_at(image_of(units), 0x1000, 0x1010)] == [3, 3]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_files_of_a_shared_program(is_first: bool) -> None:
+    """Of units that share a line program one that holds code says where its files are, wherever it stands (rule
+    R43)."""
+    fmt = Format(version=4)
+    lines = Lines(sequence((0x1000, 3), end=0x1010), [("x.c", 0)], [])
+    partial = Unit(die("partial_unit", name="p.cc", comp_dir="/partial", stmt_list=0), fmt)
+    whole = unit(function("f", 0x1000, 16), fmt=fmt, stmt_list=0)
+    units = [whole, partial] if is_first else [partial, whole]
+    units[0].lines, units[0].root = lines, replace(units[0].root, attributes=units[0].root.attributes[:-1])
+    assert places_at(image_of(units), 0x1000) == [("/src/x.c", 3, 0)]
 
 
 def paths_in(table: SymbolTable, vaddrs: Sequence[int]) -> list[str]:

@@ -234,6 +234,20 @@ def test_corrupt_split_unit(tmp_path: Path) -> None:
     assert "corrupt DIEs in the split unit of the one at .debug_info offset 0x0" in problems(image_of(units), finder)
 
 
+@pytest.mark.parametrize("damage", ["header", "root"])
+def test_damaged_split_unit(damage: str, tmp_path: Path) -> None:
+    """A split unit that cannot be read at all is as good as none: the skeleton answers, and a problem says why (rule
+    R83)."""
+    if damage == "header":
+        broken = split_unit(at("h", 0, 16), fmt=Format(address_size=3))
+    else:
+        broken = split_unit(at("h", 0, 16), _0x4000=As(0x7F, b"abc"))
+    write(tmp_path, a=[broken])
+    image, finder = image_of([skeleton(function("f", 0x1000, 16))]), finder_of(tmp_path / "binary")
+    assert names_at(image, 0x1000, finder=finder) == F
+    assert f"{tmp_path}/a.dwo is damaged; its skeleton is used instead" in problems(image, finder)
+
+
 def typed(signature: int, fmt: Format, kind: int) -> Unit:
     """A type unit with the class n::c, which declares the function f."""
     inner = die("class_type", die("subprogram", name="f", declaration=True), name="c", label="c")

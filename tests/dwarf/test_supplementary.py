@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from symbolize import Reason
@@ -83,6 +84,22 @@ def at_other(form: str, place: int) -> Die:
     return die(
         "inlined_subroutine", abstract_origin=As(form, place), low_pc=0x1004, high_pc=As("udata", 4), call_line=7
     )
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"), [({"decl_file": 1, "decl_line": 9}, (b"/src/own.c", 9)), ({}, (b"/common/x.h", 3))]
+)
+def test_declared_in_both_files(own: dict[str, int], expected: tuple[bytes, int], tmp_path: Path) -> None:
+    """What a function itself says of its declaration counts before what its origin in the other file says (R91)."""
+    fmt = Format(version=4)
+    theirs = Lines(sequence((0x1F00, 1), end=0x1F01), [("x.h", 0)])
+    places = supplementary(tmp_path / "common", "gnu", fmt, shared(), lines=theirs)
+    made = die("subprogram", abstract_origin=As("GNU_ref_alt", places["g"]), low_pc=0x1000, high_pc=4, **own)
+    image = binary("gnu", fmt, made, lines=Lines(sequence((0x1000, 1), end=0x1004), [("own.c", 0)]))
+    table = build_table([image], None, finder_of(tmp_path / "binary"))
+    functions = table.functions
+    ((row,),) = (table.lookup(np.array([0x1000], np.uint64)).function.tolist(),)
+    assert (table.files[functions.decl_file[row]], functions.decl_line[row]) == expected
 
 
 @STYLES

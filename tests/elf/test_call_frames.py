@@ -44,6 +44,23 @@ def test_encodings(is_64: bool, big: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("version", "register"), [(1, b"\x10"), (1, b"\x90"), (1, b"\xff"), (3, b"\x10"), (3, b"\x90\x01")]
+)
+def test_return_registers(version: int, register: bytes) -> None:
+    """The number of the return register is a byte in version 1 and LEB128 since, however large it is."""
+    group = Frames(RANGES, 0x04, version)
+    cie = bytearray(eh_frame([group._replace(ranges=[])], AT))
+    whole = eh_frame([group], AT)
+    at = cie.rindex(b"\x10")
+    cie[at : at + 1] = register
+    cie[:4] = struct.pack("<I", len(cie) - 4)
+    fdes = bytearray(whole[len(whole) - 25 * len(RANGES) :])
+    for i in range(len(RANGES)):
+        fdes[25 * i + 4 : 25 * i + 8] = struct.pack("<I", len(cie) + 25 * i + 4)
+    assert ranges_of(bytes(cie + fdes)) == EXPECTED
+
+
+@pytest.mark.parametrize(
     ("kind", "begin", "size", "wanted"),
     [
         (0x02, 0x9000, 0x8000, 0x9000),

@@ -6,6 +6,7 @@ import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import BinaryIO
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from symbolize.elf import ElfImage
 from symbolize.symbols import Binary, TableCache, build_table
+from symbolize.symbols.answer import Answer
 from symbolize.symbols.cache import SEEN, facts_of, source_of, table_name
 from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.table_file import FORMAT, PREFIX, DamagedTable, Facts, crc32, is_sound, read_table
@@ -52,6 +54,12 @@ def ask(path: Path, cache: TableCache | None, vaddrs: list[int]) -> object:
 def tables(cache: TableCache) -> list[Path]:
     """The table files of a cache."""
     return sorted(Path(cache.folder).glob("*.symtab"))
+
+
+def told(answer: Answer) -> tuple[list[int], list[bytes], list[int]]:
+    """How many frames there are up to each address, and their names and lines."""
+    frames = answer.frames
+    return frames.offsets.tolist(), [frames.functions.linkage[f] for f in frames.function], frames.line.tolist()
 
 
 def test_second_visit_builds_the_table_and_the_third_reads_it(
@@ -265,6 +273,20 @@ def test_use_is_no_change(binary: Path, cache: TableCache) -> None:
     assert not table.has_changed
     assert path.stat().st_mtime == 0
     assert path.stat().st_atime > 0
+
+
+def test_ready_table_whose_file_changes(tmp_path: Path) -> None:
+    """A table that was made ahead answers, and if its file changes a new one is made of the binary (R280)."""
+    with ElfImage.open(LEDGER) as image, ElfImage.open(BINARIES / "gcc-o0" / "ledger") as other:
+        vaddrs = np.array(vaddrs_of(image)[:200], np.uint64)
+        write_table_at(build_table([other]), facts_of([other]), str(tmp_path / "ready"))
+        ready, _ = read_table(str(tmp_path / "ready"))
+        ahead = SimpleNamespace(find=lambda binary, vaddrs: ready)
+        binaries = [Binary([image]) for _ in range(3)]
+        expected = told(binaries[0].answer(vaddrs))
+        assert told(binaries[1].answer(vaddrs, tables=ahead)) != expected
+        os.utime(tmp_path / "ready", (1, 1))
+        assert told(binaries[2].answer(vaddrs, tables=ahead)) == expected
 
 
 def test_order_of_the_files_counts(cache: TableCache) -> None:

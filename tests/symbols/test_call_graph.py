@@ -7,7 +7,8 @@ import pytest
 
 from symbolize.symbols import Binary
 from symbolize.symbols.call_graph import MAX_DEPTH, MAX_STEPS, UNKNOWN, CallGraph, Chain, Definition, TailCall
-from tests.support.dwarf_writer import As, Die, Ref, die, function
+from symbolize.symbols.call_sites import UNITS_AT_ONCE
+from tests.support.dwarf_writer import As, Die, Ref, Unit, die, function
 from tests.support.elf_writer import FUNC, LOCAL, Symbol
 from tests.support.lookup import image_of
 from tests.support.programs import unit
@@ -154,3 +155,75 @@ def test_a_function_without_code() -> None:
     )
     chains, is_whole = chains_to_last(graph)
     assert len(chains) == 1 and is_whole
+
+
+FALSE = [As("flag", 0), As("data1", 0), As("implicit_const", 0)]
+TRUE = [As("flag", 1), As("flag_present", True), As("implicit_const", 1)]
+VOUCHING = {
+    "call_all_calls": (True, True),
+    "call_all_source_calls": (True, True),
+    "call_all_tail_calls": (False, True),
+    "GNU_all_call_sites": (True, True),
+    "GNU_all_source_call_sites": (True, True),
+    "GNU_all_tail_call_sites": (False, True),
+}
+"""Whether a function vouches for all its calls, and for all its tail calls, where it has an attribute."""
+
+
+@pytest.mark.parametrize("flag", [*FALSE, *TRUE], ids=str)
+@pytest.mark.parametrize("name", VOUCHING)
+def test_flags_of_functions(name: str, flag: As) -> None:
+    """A list of calls is complete where a flag says so, and not where the flag is there and false."""
+    calls = [call("first", RETURN), call("first", RETURN + 0x20)]
+    graph = graph_of(
+        function("main", 0x1100, 0x80, *calls, **{name: flag}),
+        function("first", 0x1200, 0x40, tail_call("last", 0x1210), label="first", **{name: flag}),
+    )
+    all_calls, all_tail_calls = (vouches and flag in TRUE for vouches in VOUCHING[name])
+    assert graph.sites(np.array([RETURN + 8], np.uint64)).is_none.tolist() == [all_calls]
+    assert chains_to_last(graph) == (([[0x1210]], True) if all_tail_calls else ([], False))
+
+
+@pytest.mark.parametrize("flag", [*FALSE, *TRUE], ids=str)
+@pytest.mark.parametrize("is_gnu", [False, True])
+def test_flags_of_calls(is_gnu: bool, flag: As) -> None:
+    """A call is a tail call where a flag says so, and not where the flag is there and false: then it returns."""
+    place, last = As("addr", 0x1211), Ref("last")
+    site = (
+        die("GNU_call_site", low_pc=place, abstract_origin=last, GNU_tail_call=flag)
+        if is_gnu
+        else die("call_site", call_return_pc=place, call_origin=last, call_tail_call=flag)
+    )
+    graph = graph_of(
+        function("main", 0x1100, 0x80, call("first", RETURN), **LISTED),
+        function("first", 0x1200, 0x40, site, label="first", **LISTED),
+    )
+    assert chains_to_last(graph) == ([[0x1210]] if flag in TRUE else [], True)
+
+
+def test_units_that_are_walked_in_parts() -> None:
+    """Calls belong to the functions that make them, in whichever part of many units these are: each function calls the
+    next one, and goes over to the second next."""
+    count = 2 * UNITS_AT_ONCE + 2
+
+    def calling(number: int) -> Unit:
+        low = 0x1000 + 0x20 * number
+        following = (As("ref_addr", Ref(f"f{(number + step) % count}")) for step in (1, 2))
+        calls = [
+            die("call_site", call_origin=next(following), call_return_pc=As("addr", low + 8)),
+            die("call_site", call_origin=next(following), call_pc=As("addr", low + 16), call_tail_call=TRUE[0]),
+        ]
+        name = f"f{number}"
+        described = function(name, low, 0x20, *calls, label=name, **LISTED)
+        return unit(described, low_pc=low, high_pc=0x20, producer="GNU C++17 12.2.0")
+
+    graph = Binary([image_of([calling(number) for number in range(count)])]).call_graph()
+    assert graph is not None
+    sites = graph.sites(np.array([0x1007 + 0x20 * number for number in range(count)], np.uint64))
+    assert sites.is_call.all()
+    for number, callee in enumerate(sites.callee.tolist()):
+        called = (number + 1) % count
+        assert graph.key(callee) == b"f%d" % called and graph.entry(callee) == 0x1000 + 0x20 * called
+        last = b"f%d" % ((number + 3) % count)
+        chains, _ = graph.chains(callee, lambda each, last=last: graph.key(each) == last)  # type: ignore[misc]
+        assert [pc for _, pc in chains[0]] == [0x1010 + 0x20 * called]

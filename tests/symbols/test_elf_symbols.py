@@ -9,6 +9,7 @@ from symbolize.symbols import Binary, build_table
 from symbolize.symbols.build import symbol_tables
 from symbolize.symbols.elf_symbols import symbol_layer
 from tests.support import elf_writer
+from tests.support.dwarf_writer import As, C, function
 from tests.support.eh_frame import Frames, eh_frame
 from tests.support.elf_writer import (
     ABS,
@@ -26,6 +27,7 @@ from tests.support.elf_writer import (
 )
 from tests.support.fixture_files import BINARIES
 from tests.support.lookup import frames_at, frames_of, image_of
+from tests.support.programs import unit
 
 S = Symbol
 
@@ -34,6 +36,27 @@ def symbol_at(symbols: list[Symbol], *vaddrs: int, dynamic: list[Symbol] | None 
     """The name at each address, empty where there is none."""
     image = image_of([], [elf_writer.text(0x1000, 0x100)], symbols, dynamic or [])
     return [frames[0].name if frames else "" for frames in frames_at(image, *vaddrs)]
+
+
+@pytest.mark.parametrize(
+    ("symbol", "is_own"),
+    [
+        ("f.0", True),
+        ("f.1234", True),
+        ("f.0.constprop.0", True),
+        ("f.0.cold", True),
+        ("f.part.0", True),
+        ("f.x0", False),
+        ("g.0", False),
+    ],
+)
+def test_nested_functions(symbol: str, is_own: bool) -> None:
+    """gcc numbers the symbols of functions that are nested in others, which are shown as their source has them (rules
+    R6, R18)."""
+    described = unit(function("f", 0x1000, 8), language=As("data2", C))
+    table = build_table([image_of([described], symbols=[S(symbol, 0x1000, 8, FUNC, LOCAL)])])
+    shown = table.functions.shown(table.lookup(np.array([0x1000], np.uint64)).function.astype(np.int64), "default")
+    assert (shown.names[0], shown.system_names[0]) == (b"f", symbol.encode() if is_own else b"f")
 
 
 PAIRS = {

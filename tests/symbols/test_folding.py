@@ -336,6 +336,50 @@ def test_definitions_in_split_units(version: int, tmp_path: Path) -> None:
             assert bool(table.lookup(np.array([0x1000], np.uint64)).folded[0]) == expected
 
 
+GCC, CLANG = "GNU C++17 12.2.0", "clang version 19.1.7"
+
+
+@pytest.mark.parametrize(
+    ("producers", "expected"),
+    [
+        ([GCC], False),
+        ([GCC, GCC], False),
+        ([GCC, CLANG], True),
+        ([CLANG, GCC], True),
+        ([CLANG], True),
+        ([CLANG, CLANG], True),
+    ],
+    ids=str,
+)
+def test_units_that_do_not_list_all_definitions(producers: list[str], expected: bool) -> None:
+    """That a name with types has no definition makes it an alias only where every unit there has all definitions (rules
+    R157, R162): the first one here has the code, the others lost a copy."""
+    names = (S("_Z5firstv", size=4), S("_Z6secondv", size=4))
+    first = defined("first", 0x1000, 3, linkage_name="_Z5firstv")
+    units = [
+        c_unit(*([] if number else [first]), rows=[(0x1000, 4 + number)], producer=producer)
+        for number, producer in enumerate(producers)
+    ]
+    assert is_folded(names, units) == expected
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_definitions_in_skeletons(version: int, tmp_path: Path) -> None:
+    """What a skeleton says of a function, as clang does for those with inlined ones, is no second function beside the
+    one of its split unit, but counts where that is missing (rules R83, R158)."""
+    fmt = Format(version)
+    kept = [function(name, 0x1000, 4, decl_line=line) for name, line in (("first", 1), ("second", 2))]
+    (tmp_path / "a.dwo").write_bytes(split_file([split_unit(at("first", 0, 4, fmt=fmt, decl_line=3), fmt=fmt)]))
+    for functions, finder, expected in (
+        (kept, finder_of(tmp_path / "binary"), False),
+        (kept, None, True),
+        (kept[:1], None, False),
+    ):
+        image = image_of([skeleton(*functions, fmt=fmt, low_pc=0x1000, high_pc=4)])
+        for table in (table_of(Binary([image], finder), [0x1000]), Binary([image], finder).table()):
+            assert bool(table.lookup(np.array([0x1000], np.uint64)).folded[0]) == expected
+
+
 def test_definitions_in_other_units() -> None:
     """The unit that lost its copy is found by the sequence that its line program kept (rules R37, R62, R159)."""
     kept = c_unit(defined("first", 0x1000, 3), rows=[(0x1000, 4)])

@@ -166,6 +166,19 @@ def test_restored_registers(tmp_path: Path) -> None:
     assert only(unwound(tmp_path, data, [dump])) == ([LEAF, CALLER, ROOT], "")
 
 
+def test_registers_of_callers_are_never_restored(tmp_path: Path) -> None:
+    """A caller is in the middle of a call: what it saved stays there, even below its stack pointer."""
+    kept = STACK + 56  # the frame pointer of who called it, below the stack pointer that it has while it calls
+    functions = [
+        Fde(LEAF, 0x100, FRAME),
+        Fde(CALLER, 0x100, bytes([c.DW_CFA_def_cfa_offset, 16]) + offset(6, 5)),
+        Fde(ROOT, 0x100, ROOT_RULES),
+    ]
+    stack = words(kept, 1, returns(CALLER), 3, returns(BARE), 5, 6, 0, returns(ROOT), 0)
+    dump = Dump(registers(x6=1), stack)
+    assert only(unwound(tmp_path, framed_file([Cie(functions)], code_of()), [dump])) == ([LEAF, CALLER, BARE, ROOT], "")
+
+
 def test_frame_pointers(tmp_path: Path) -> None:
     """Code without rules is left by its frame pointer, if that leads to a call (R310, frame pointers)."""
     stack = words(1, 2, STACK + 48, returns(CALLER), 4, 5, 0, returns(ROOT), 0)
