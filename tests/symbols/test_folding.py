@@ -31,7 +31,7 @@ from symbolize.symbols.icf import (
     find_shared,
 )
 from symbolize.symbols.table import SymbolTable, range_at
-from tests.support.dwarf_writer import C, Die, Unit, die, function
+from tests.support.dwarf_writer import As, C, Die, Unit, die, function
 from tests.support.elf_writer import FILE, GNU_IFUNC, LOCAL, NOTYPE, WEAK, Symbol, text
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.line_writer import Format, Lines, sequence
@@ -367,17 +367,21 @@ def test_units_that_do_not_list_all_definitions(producers: list[str], expected: 
 def test_definitions_in_skeletons(version: int, tmp_path: Path) -> None:
     """What a skeleton says of a function, as clang does for those with inlined ones, is no second function beside the
     one of its split unit, but counts where that is missing (rules R83, R158)."""
-    fmt = Format(version)
-    kept = [function(name, 0x1000, 4, decl_line=line) for name, line in (("first", 1), ("second", 2))]
-    (tmp_path / "a.dwo").write_bytes(split_file([split_unit(at("first", 0, 4, fmt=fmt, decl_line=3), fmt=fmt)]))
-    for functions, finder, expected in (
-        (kept, finder_of(tmp_path / "binary"), False),
-        (kept, None, True),
-        (kept[:1], None, False),
+    fmt, claim = Format(version), {"low_pc": 0x1000, "high_pc": 4}
+    lines = Lines(sequence((0x1000, 4), end=0x1004))
+    split = split_unit(at("first", 0, 4, fmt=fmt, decl_file=1, decl_line=3), fmt=fmt, language=C)
+    (tmp_path / "a.dwo").write_bytes(split_file([split]))
+    copy = unit(fmt=fmt, lines=lines)  # of one header, whose code was folded
+    functions = [function(name, 0x1000, 4) for name in ("first", "second")]
+    for count, finder, expected in (
+        (1, finder_of(tmp_path / "binary"), False),
+        (2, finder_of(tmp_path / "binary"), False),
+        (1, None, False),
+        (2, None, True),
     ):
-        image = image_of([skeleton(*functions, fmt=fmt, low_pc=0x1000, high_pc=4)])
+        image = image_of([skeleton(*functions[:count], fmt=fmt, lines=lines, language=As("data2", C), **claim), copy])
         for table in (table_of(Binary([image], finder), [0x1000]), Binary([image], finder).table()):
-            assert bool(table.lookup(np.array([0x1000], np.uint64)).folded[0]) == expected
+            assert bool(table.lookup(np.array([0x1000], np.uint64)).folded[0]) == expected, count
 
 
 def test_definitions_in_other_units() -> None:
