@@ -36,11 +36,15 @@ TYPES = [
     die("reference_type", type=Ref("const box"), label="const box&"),
     die("rvalue_reference_type", type=Ref("box"), label="box&&"),
     die("reference_type", type=Ref("int"), label="int&"),
+    die("pointer_type", type=Ref("int"), label="int*"),
+    die("pointer_type", type=Ref("const int"), label="int const*"),
     die("const_type", type=Ref("int"), label="const int"),
     die("reference_type", type=Ref("const int"), label="const int&"),
     die("rvalue_reference_type", type=Ref("int"), label="int&&"),
     die("subroutine_type", die("formal_parameter", type=Ref("char")), type=Ref("int"), label="function"),
     die("pointer_type", type=Ref("function"), label="function*"),
+    die("subroutine_type", die("formal_parameter", type=Ref("const int")), type=Ref("const int"), label="constant"),
+    die("pointer_type", type=Ref("constant"), label="constant*"),
     die("ptr_to_member_type", type=Ref("int"), label="member"),
     die("pointer_type", type=Ref("circle"), label="circle"),
 ]
@@ -88,6 +92,7 @@ SIGNATURES = {
     "int, void*, decltype(nullptr)": ["typedef", "void*", "null"],
     "ns::box<int> const&, ns::box<int>&&": ["const box&", "box&&"],
     "int (*)(char)": ["function*"],
+    "int const (*)(int)": ["constant*"],
 }
 
 
@@ -112,7 +117,17 @@ def test_variadic() -> None:
     assert name_in(call) == f"{TOTAL_TEXT}::{{lambda(int, ...)#1}}::operator()"
 
 
-@pytest.mark.parametrize(("producer", "third"), [(GCC_12, 3), (GCC_13, 2), (GCC_12 + " -fabi-version=18", 2)])
+@pytest.mark.parametrize(
+    ("producer", "third"),
+    [
+        (GCC_12, 3),
+        (GCC_13, 2),
+        (GCC_12 + " -fabi-version=18", 2),
+        (GCC_13 + " -fabi-version=17", 3),
+        (GCC_12 + " -fabi-version=0", 3),  # the newest one of that compiler
+        (GCC_13 + " -fabi-version=0", 2),
+    ],
+)
 def test_numbers(producer: str, third: int) -> None:
     """Numbers follow the places in the source; from gcc 13 on lambdas of the same types are counted (rule R264)."""
     calls = [
@@ -149,6 +164,13 @@ def test_generic_lambdas(signature: str) -> None:
         "int", *(given for _, given in GENERIC[signature]), at=CODE, call="operator()<int>", extra=arguments
     )
     assert name_in(mixed) == f"{TOTAL_TEXT}::{{lambda#1}}::operator()<int>"
+
+
+def test_lambdas_with_template_parameters() -> None:
+    """What a lambda is a template of says nothing of its parameters where these are not all `auto` (rule R264)."""
+    argument = die("template_type_param", name="T", type=Ref("int"))
+    call = closure("int", at=CODE, call="operator()<int>", extra=[argument])
+    assert name_in(call) == f"{TOTAL_TEXT}::{{lambda#1}}::operator()<int>"
 
 
 @pytest.mark.parametrize(
@@ -215,6 +237,10 @@ def test_functions_without_a_linked_name() -> None:
     local = name_in(die("formal_parameter", type=Ref("char*")), lambda_, name="helper")
     assert local == "shop::helper(char const*)::{lambda(int)#1}::operator()"
     assert name_in(lambda_, name="main", external=True) == "main::{lambda(int)#1}::operator()"
+    for pointer, const in (("int*", ""), ("int const*", " const")):
+        this = die("formal_parameter", name="this", artificial=True, type=Ref(pointer), label="this")
+        member = name_in(this, lambda_, name="member", external=True, object_pointer=Ref("this"))
+        assert member == f"shop::member(){const}::{{lambda(int)#1}}::operator()"
 
 
 def test_lambdas_in_lambdas() -> None:

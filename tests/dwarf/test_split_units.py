@@ -248,16 +248,16 @@ def test_damaged_split_unit(damage: str, tmp_path: Path) -> None:
     assert f"{tmp_path}/a.dwo is damaged; its skeleton is used instead" in problems(image, finder)
 
 
-def typed(signature: int, fmt: Format, kind: int) -> Unit:
+def typed(signature: int, fmt: Format, kind: int, name: str = "c") -> Unit:
     """A type unit with the class n::c, which declares the function f."""
-    inner = die("class_type", die("subprogram", name="f", declaration=True), name="c", label="c")
+    inner = die("class_type", die("subprogram", name="f", declaration=True), name=name, label=name)
     return Unit(
         die("type_unit", die("namespace", inner, name="n"), language=As("data2", 4)),
         fmt,
         kind=kind,
         bases="none",
         signature=signature,
-        type="c",
+        type=name,
     )
 
 
@@ -276,6 +276,16 @@ def test_type_units(fmt: Format, is_split: bool, tmp_path: Path) -> None:
         made = die("subprogram", specification=Ref("f"), low_pc=0x1000, high_pc=4)
         found = names_at(image_of([unit(declared, made, fmt=fmt), types]), 0x1000)
     assert found == [["n::c::f"]]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_damaged_type_unit(is_first: bool) -> None:
+    """Of two units with the signature of a type one that cannot be read does not count (rule R16)."""
+    declared = die("class_type", die("subprogram", name="f", declaration=True, label="f"), signature=As("ref_sig8", 99))
+    made = die("subprogram", specification=Ref("f"), low_pc=0x1000, high_pc=4)
+    types = [typed(99, Format(address_size=3), TYPE, "damaged"), typed(99, V5, TYPE)]
+    image = image_of([unit(declared, made), *(types if is_first else types[::-1])])
+    assert names_at(image, 0x1000) == [["n::c::f"]]
 
 
 def test_missing_type_unit() -> None:

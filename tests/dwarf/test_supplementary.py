@@ -87,10 +87,16 @@ def at_other(form: str, place: int) -> Die:
 
 
 @pytest.mark.parametrize(
-    ("own", "expected"), [({"decl_file": 1, "decl_line": 9}, (b"/src/own.c", 9)), ({}, (b"/common/x.h", 3))]
+    ("own", "expected"),
+    [
+        ({}, (b"n::g", b"/common/x.h", 3)),
+        ({"name": "f"}, (b"n::f", b"/common/x.h", 3)),
+        ({"decl_file": 1, "decl_line": 9}, (b"n::g", b"/src/own.c", 9)),
+    ],
+    ids=str,
 )
-def test_declared_in_both_files(own: dict[str, int], expected: tuple[bytes, int], tmp_path: Path) -> None:
-    """What a function itself says of its declaration counts before what its origin in the other file says (R91)."""
+def test_described_in_both_files(own: dict[str, Any], expected: tuple[bytes, bytes, int], tmp_path: Path) -> None:
+    """What a function says of itself counts before what its origin in the other file says (rule R91)."""
     fmt = Format(version=4)
     theirs = Lines(sequence((0x1F00, 1), end=0x1F01), [("x.h", 0)])
     places = supplementary(tmp_path / "common", "gnu", fmt, shared(), lines=theirs)
@@ -99,7 +105,7 @@ def test_declared_in_both_files(own: dict[str, int], expected: tuple[bytes, int]
     table = build_table([image], None, finder_of(tmp_path / "binary"))
     functions = table.functions
     ((row,),) = (table.lookup(np.array([0x1000], np.uint64)).function.tolist(),)
-    assert (table.files[functions.decl_file[row]], functions.decl_line[row]) == expected
+    assert (functions.name[row], table.files[functions.decl_file[row]], functions.decl_line[row]) == expected
 
 
 @STYLES

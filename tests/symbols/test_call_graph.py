@@ -1,6 +1,7 @@
 """What lists of calls say of return addresses, and the chains of tail calls in them."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,10 +9,11 @@ import pytest
 from symbolize.symbols import Binary
 from symbolize.symbols.call_graph import MAX_DEPTH, MAX_STEPS, UNKNOWN, CallGraph, Chain, Definition, TailCall
 from symbolize.symbols.call_sites import UNITS_AT_ONCE
-from tests.support.dwarf_writer import As, Die, Ref, Unit, die, function
+from tests.support.dwarf_writer import As, Die, Index, Ref, Unit, die, function
 from tests.support.elf_writer import FUNC, LOCAL, Symbol
-from tests.support.lookup import image_of
+from tests.support.lookup import finder_of, image_of
 from tests.support.programs import unit
+from tests.support.split_writer import at, skeleton, split_file, split_unit
 
 WIDTH = 5000
 
@@ -131,15 +133,23 @@ def chains_to_last(graph: CallGraph) -> tuple[list[list[int]], bool]:
     return [[pc for _, pc in chain] for chain in chains], is_whole
 
 
+@pytest.mark.parametrize("completes", [{}, {"specification": Ref("declared")}], ids=str)
 @pytest.mark.parametrize("count", [1, 2])
-def test_functions_of_one_name(count: int) -> None:
-    """Where a call names a declaration, its function is the only one of that name; of several it is none."""
+def test_functions_of_one_name(count: int, completes: dict[str, Ref]) -> None:
+    """Where a call names a declaration, its function is the only one of that name, or that completes it; of several it
+    is none."""
     places = (0x1200, 0x1300)[:count]
     graph = graph_of(
         function("main", 0x1100, 0x80, call("declared", RETURN), **LISTED),
         die("subprogram", name="helper", declaration=True, decl_file=1, decl_line=1, label="declared"),
         *(
-            function("helper", each, 0x40, tail_call("last", each + 0x10), decl_file=1, decl_line=each, **LISTED)
+            function(
+                "helper",
+                each,
+                0x40,
+                tail_call("last", each + 0x10),
+                **LISTED | {"decl_file": 1, "decl_line": each} | completes,
+            )
             for each in places
         ),
         more=[Symbol("helper", each, 0x40, FUNC, LOCAL) for each in places],
@@ -199,6 +209,34 @@ def test_flags_of_calls(is_gnu: bool, flag: As) -> None:
         function("first", 0x1200, 0x40, site, label="first", **LISTED),
     )
     assert chains_to_last(graph) == ([[0x1210]] if flag in TRUE else [], True)
+
+
+def test_calls_in_split_units(tmp_path: Path) -> None:
+    """DIEs of split units are told apart by their files, in which they have the same offsets."""
+    units = []
+    for number, name in enumerate("ab"):
+        low = 0x1100 + 0x100 * number
+        site = die("call_site", call_origin=Ref("callee"), call_return_pc=As("addrx", Index(1)))
+        tail = die("call_site", call_origin=Ref("last"), call_pc=As("addrx", Index(3)), call_tail_call=TRUE[0])
+        split = split_unit(
+            at(f"{name}_caller", 0, 0x40, site, **LISTED),
+            at(f"{name}_callee", 2, 0x40, tail, label="callee", **LISTED),
+            die("subprogram", name=As("strx", f"{name}_last"), declaration=True, label="last"),
+            dwo_id=number + 1,
+            producer="GNU C++17 12.2.0",
+        )
+        (tmp_path / f"{name}.dwo").write_bytes(split_file([split]))
+        places = [low, low + 0x10, low + 0x40, low + 0x50]
+        claim = {"low_pc": low, "high_pc": 0x80}
+        units.append(skeleton(addresses=places, dwo_id=number + 1, file=f"{name}.dwo", **claim))
+    graph = Binary([image_of(units)], finder_of(tmp_path / "binary")).call_graph()
+    assert graph is not None
+    sites = graph.sites(np.array([0x110F, 0x120F], np.uint64))
+    assert sites.is_call.all()
+    for name, callee, place in zip("ab", sites.callee.tolist(), (0x1150, 0x1250), strict=True):
+        assert graph.key(callee) == f"{name}_callee".encode()
+        chains, is_whole = graph.chains(callee, lambda each, name=name: graph.key(each) == f"{name}_last".encode())  # type: ignore[misc]
+        assert ([[pc for _, pc in chain] for chain in chains], is_whole) == ([[place]], True)
 
 
 def test_units_that_are_walked_in_parts() -> None:

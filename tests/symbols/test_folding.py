@@ -384,6 +384,14 @@ def test_definitions_in_skeletons(version: int, tmp_path: Path) -> None:
             assert bool(table.lookup(np.array([0x1000], np.uint64)).folded[0]) == expected, count
 
 
+def test_definitions_of_namesakes() -> None:
+    """A function of the same name in a unit that has nothing at an address is another one, whatever else is read of
+    that unit (rules R155, R159)."""
+    others = (S("third", 0x100, 4), S("fourth", 0x100, 4))
+    away = c_unit(defined("third", 0x1100, 3), defined("second", 0, 9))
+    assert not is_folded((*PAIR, *others), [c_unit(defined("first", 0x1000, 3)), away])
+
+
 def test_definitions_in_other_units() -> None:
     """The unit that lost its copy is found by the sequence that its line program kept (rules R37, R62, R159)."""
     kept = c_unit(defined("first", 0x1000, 3), rows=[(0x1000, 4)])
@@ -447,14 +455,26 @@ def test_functions_in_parts_are_folded_where_they_are_entered(case: str) -> None
         assert table.lookup(vaddrs).folded.tolist() == expected
 
 
-def test_only_a_place_is_known() -> None:
-    """Where no definition fits a folded sequence, the other function has no name, but a place (rules R119, R158)."""
+OTHER, ANOTHER = (defined("other", 0, 9, linkage_name=f"_Z5otherI{letter}Evv") for letter in "ic")
+ONLY_A_PLACE = Candidate(b"", b"/src/a.c", 10)
+LOST = {
+    "one": ([OTHER], Candidate(b"_Z5otherIiEvv", b"/src/a.c", 9)),
+    "one, twice": ([OTHER, OTHER], Candidate(b"_Z5otherIiEvv", b"/src/a.c", 9)),
+    "two instances of one template": ([OTHER, ANOTHER], ONLY_A_PLACE),
+    "one of another size": ([defined("other", 0, 9, size=16)], ONLY_A_PLACE),
+    "one behind it": ([defined("other", 0, 11)], ONLY_A_PLACE),
+    "one of another size between": ([OTHER, defined("between", 0, 10, size=16)], ONLY_A_PLACE),
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_functions_of_folded_sequences(case: str) -> None:
+    """A folded sequence is that of the only definition that fits; where there is none, or several, its function has no
+    name, but a place (rules R119, R158)."""
+    functions, expected = LOST[case]
     kept = c_unit(defined("first", 0x1000, 3), rows=[(0x1000, 4)])
-    lost = c_unit(defined("other", 0, 9, size=16), rows=[(0x1000, 10)])
-    shared = shared_of(Binary([image_of([kept, lost])]).table())
-    assert [code.candidates for code in shared] == [
-        [Candidate(b"first", b"/src/a.c", 3), Candidate(b"", b"/src/a.c", 10)]
-    ]
+    shared = shared_of(Binary([image_of([kept, c_unit(*functions, rows=[(0x1000, 10)])])]).table())
+    assert [code.candidates for code in shared] == [[Candidate(b"first", b"/src/a.c", 3), expected]]
 
 
 def test_line_tables_alone() -> None:
