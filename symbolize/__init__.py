@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from symbolize.binaries import Servers
     from symbolize.core.reasons import Reason
     from symbolize.enrich.edits import Edits
-    from symbolize.names import Mode
+    from symbolize.options import Options
     from symbolize.pipeline import Result, Symbolizer
     from symbolize.profile import Profile
     from symbolize.report import Report
@@ -45,6 +45,7 @@ __all__ = [
     "Edits",
     "Filters",
     "InputError",
+    "Options",
     "OutputError",
     "Profile",
     "Reason",
@@ -68,6 +69,7 @@ __all__ = [
 _LAZY_EXPORTS = {
     "Edits": "enrich.edits",
     "Filters": "analysis.filters",
+    "Options": "options",
     "Profile": "profile",
     "Reason": "core.reasons",
     "Report": "report",
@@ -82,19 +84,10 @@ _LAZY_EXPORTS = {
 def symbolize(
     source: "Profile | Result | str | os.PathLike[str] | BinaryIO",
     binaries: "Paths" = (),
+    options: "Options | None" = None,
     *,
-    demangle: "Mode" = "default",
     cache: "TableCache | Path | None" = None,
     servers: "Servers | Urls | None" = None,
-    nearest_line: bool = False,
-    proguard_maps: "Paths" = (),
-    annotate: bool = False,
-    sample_type: "str | int" = "",
-    force: bool = False,
-    edits: "Edits | None" = None,
-    tail_calls: bool = False,
-    check_stacks: bool = False,
-    accept: str = "unverified",
 ) -> "Result":
     """Symbolize one profile, which is read from `source` as `load` does unless it is one, with the binaries below
     `binaries`.
@@ -102,24 +95,11 @@ def symbolize(
     The other arguments are those of `Symbolizer`, which keeps binaries open where there are several profiles. Raises
     InputError for a profile that cannot be read, TypeError and UsageError for wrong arguments.
     """
+    from symbolize.options import DEFAULTS
     from symbolize.pipeline import Result, Symbolizer
     from symbolize.profile import Profile
 
-    with Symbolizer(
-        binaries,
-        demangle=demangle,
-        cache=cache,
-        servers=servers,
-        nearest_line=nearest_line,
-        proguard_maps=proguard_maps,
-        annotate=annotate,
-        sample_type=sample_type,
-        force=force,
-        edits=edits,
-        tail_calls=tail_calls,
-        check_stacks=check_stacks,
-        accept=accept,
-    ) as symbolizer:
+    with Symbolizer(binaries, options or DEFAULTS, cache=cache, servers=servers) as symbolizer:
         return symbolizer.symbolize(source if isinstance(source, Profile | Result) else load(source))
 
 

@@ -13,7 +13,7 @@ from symbolize.binaries import BinaryIndex, Servers
 from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.core.closing import Closeable
 from symbolize.core.cursor import uncompiled
-from symbolize.core.errors import ReadFailure, UsageError, check_flags, check_type
+from symbolize.core.errors import ReadFailure, UsageError, check_type
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import accepted
 from symbolize.enrich.frames import (
@@ -22,7 +22,7 @@ from symbolize.enrich.frames import (
     expand,
     shown_functions,
 )
-from symbolize.names import MODES, Mode
+from symbolize.options import DEFAULTS, Options
 from symbolize.profile import (
     NONE,
     FunctionRow,
@@ -45,7 +45,6 @@ from symbolize.symbols import Binary, SymbolListBinary, TableCache, Tables
 
 if TYPE_CHECKING:
     from symbolize.enrich.deobfuscate import Deobfuscator
-    from symbolize.enrich.edits import Edits
     from symbolize.write.outputs import View
 
 MAX_UNWINDING = 3
@@ -87,70 +86,30 @@ class Symbolizer(Closeable):
 
     `binaries` is a path or several, the first that fits wins. What is missing there is fetched by build id from
     `servers`: a URL, several, or a client such as `symbolize.binaries.debuginfod.Debuginfod`. Without folders and
-    servers a profile is only checked and compacted. `demangle` is "default", "templates", "full" or "none", as pprof
-    understands them. Symbol tables are stored in `cache`, a folder or a `TableCache`. With
-    `nearest_line` frames without a line get the nearest earlier one of their function, which the report counts
-    (R170, nearest line). Java methods get the names of the source by `proguard_maps`, each "FILE" or "PACKAGE=FILE"
-    (R171, Java methods). `annotate` appends to the names of Android's Java frames how their code ran (R234, suffixes of
-    Java frames). Binaries that `tables` covers are not decoded.
-
-    `sample_type`, a name or number, is what samples are weighed by, and the default of the result. With `force` names
-    that came with a profile are replaced wherever a lookup answers, otherwise only by better ones. `edits` are made to
-    the result. With `tail_calls` frames that tail calls took off the stacks are put back where the debug information
-    leaves no doubt (R360, frames of tail calls); with `check_stacks` the report says how well stacks agree with the
-    calls in it (R361, stacks against call sites). `accept` is the least verdict on a binary that names: "proved",
-    "supported" or "unverified". Raises TypeError for an argument of another type, UsageError for a folder or server
-    that cannot be.
+    servers a profile is only checked and compacted. `options` say how. Symbol tables are stored in `cache`, a folder or
+    a `TableCache`. Binaries that `tables` covers are not decoded. Raises TypeError for an argument of another type,
+    UsageError for a folder or server that cannot be.
     """
 
     def __init__(
         self,
         binaries: Paths = (),
+        options: Options = DEFAULTS,
         *,
-        demangle: Mode = "default",
         cache: TableCache | Path | None = None,
         servers: Servers | Urls | None = None,
-        nearest_line: bool = False,
-        proguard_maps: Paths = (),
-        annotate: bool = False,
-        sample_type: str | int = "",
-        force: bool = False,
-        edits: "Edits | None" = None,
-        tail_calls: bool = False,
-        check_stacks: bool = False,
-        accept: str = "unverified",
         tables: Tables | None = None,
     ) -> None:
-        if demangle not in MODES:
-            raise UsageError(f"unknown demangling mode {demangle!r}; the modes are {', '.join(MODES)}")
-        check_type("sample_type", sample_type, "a name or number", str, int)
-        check_flags(
-            nearest_line=nearest_line,
-            annotate=annotate,
-            force=force,
-            tail_calls=tail_calls,
-            check_stacks=check_stacks,
-        )
-        if edits is not None:
-            from symbolize.enrich.edits import Edits
-
-            check_type("edits", edits, "Edits", Edits)
-        self._roots, cache, maps = as_roots(binaries), as_cache(cache), as_paths(proguard_maps, "proguard_maps")
-        self._deobfuscator = deobfuscator(maps) if maps else None
+        check_type("options", options, "Options", Options)
+        self._roots, cache = as_roots(binaries), as_cache(cache)
+        self._deobfuscator = deobfuscator(options.proguard_maps) if options.proguard_maps else None
         with ExitStack() as held:
-            self._resolver = MappingResolver(self._roots, cache, as_servers(servers, held), accepted(accept))
+            self._resolver = MappingResolver(self._roots, cache, as_servers(servers, held), accepted(options.accept))
             held.callback(self._resolver.close)
             self._held = held.pop_all()
         self._cache = cache
         self._tables = tables
-        self._mode: Mode = demangle
-        self._nearest_line = nearest_line
-        self._annotate = annotate
-        self._sample_type = str(sample_type)
-        self._force = force
-        self._edits = edits
-        self._tail_calls = tail_calls
-        self._check_stacks = check_stacks
+        self._options = options
         self._reported: set[str] = set()
         self._is_closed = False
         self._process = os.getpid()
@@ -169,15 +128,15 @@ class Symbolizer(Closeable):
         Copies of stacks in `profile` are replaced by the callers that are found in them.
         """
         with self._in_use():
-            if self._sample_type:
-                choose_sample_type(profile, self._sample_type)
+            if sample_type := str(self._options.sample_type):
+                choose_sample_type(profile, sample_type)
             try:
                 resolutions = self._resolver.resolve_all(profile)
                 if profile.stack_dumps is not None:
                     resolutions = self._unwind(profile, resolutions)
             finally:
                 self._resolver.forget()
-            if self._check_stacks or self._tail_calls:
+            if self._options.check_stacks or self._options.tail_calls:
                 self._read_stacks(profile, resolutions)
             profile.sample_times = None
             return resolutions
@@ -212,9 +171,9 @@ class Symbolizer(Closeable):
         from symbolize.resolve.tail_callers import insert_tail_callers
 
         reader = reader_of(profile, resolutions)
-        if self._check_stacks:
+        if self._options.check_stacks:
             check_stacks(profile, resolutions, reader)
-        if self._tail_calls:
+        if self._options.tail_calls:
             insert_tail_callers(profile, resolutions, reader)
 
     def _unwind(self, profile: Profile, resolutions: Resolutions) -> Resolutions:
@@ -284,13 +243,13 @@ class Symbolizer(Closeable):
         # Names that came along stay as sure as they were.
         profile = with_caveats(profile, report.caveats, keeps_earlier=report.had_names > 0)
         by_lookup, profile = replaced[used_locations(profile)], compact(profile)
-        if self._annotate:
+        if self._options.annotate:
             from symbolize.enrich.annotate import annotate
 
             profile, rows = annotate(profile)
             by_lookup = by_lookup[rows]
-        if self._edits:
-            profile = combine(self._edits.apply(profile))
+        if self._options.edits:
+            profile = combine(self._options.edits.apply(profile))
             report.own_warnings.extend(each for each in profile.warnings if each not in warnings)
             by_lookup, profile = by_lookup[used_locations(profile)], compact(profile)
         return Result(profile, report, by_lookup)
@@ -378,7 +337,7 @@ class Symbolizer(Closeable):
         verified = np.repeat([each.verified for each in answered], counts)
         order = np.argsort(vaddrs, kind="stable")
         rows, vaddrs, verified = rows[order], vaddrs[order], verified[order]
-        answer = binary.answer(vaddrs, nearest_line=self._nearest_line, tables=self._tables)
+        answer = binary.answer(vaddrs, nearest_line=self._options.nearest_line, tables=self._tables)
         for each in answered:
             resolutions.note(each.mapping, answer.problems)
         try:
@@ -387,7 +346,12 @@ class Symbolizer(Closeable):
                 resolutions.note_name_conflicts(each.mapping, count)
             resolutions.reasons[rows] = answer.reasons
             folded = [
-                SharedCode(binary.images[0].path, *code[:3], shown_functions(code.functions, self._mode), rows[here])
+                SharedCode(
+                    binary.images[0].path,
+                    *code[:3],
+                    shown_functions(code.functions, self._options.demangle),
+                    rows[here],
+                )
                 for code, here in answer.folded
             ]
         finally:
@@ -400,8 +364,8 @@ class Symbolizer(Closeable):
         """Write the frames that were found into the profile; which locations got new lines: bool[n]."""
         if not self._resolver.has_binaries:
             return np.zeros(len(profile.locations), np.bool_)
-        demangle_existing(profile, self._mode, embedded=len(profile.address_kinds) > 0)
-        replaced = expand(profile, [lookup for lookup, _ in lookups], self._mode, force=self._force)
+        demangle_existing(profile, self._options.demangle, embedded=len(profile.address_kinds) > 0)
+        replaced = expand(profile, [lookup for lookup, _ in lookups], self._options.demangle, force=self._options.force)
         for lookup, answered in lookups:
             if lookup.failure is not None:
                 resolutions.fail(answered, lookup.failure)
@@ -446,8 +410,8 @@ class Symbolizer(Closeable):
         return problems
 
 
-def deobfuscator(maps: Sequence[str]) -> "Deobfuscator":
+def deobfuscator(maps: Paths) -> "Deobfuscator":
     """What renames Java methods; imported when it is needed, because most profiles have none."""
     from symbolize.enrich.deobfuscate import Deobfuscator
 
-    return Deobfuscator(maps)
+    return Deobfuscator(as_paths(maps, "proguard_maps"))

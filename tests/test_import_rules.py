@@ -21,6 +21,7 @@ ALLOWED = {
         "binaries",
         "elf",
         "load",
+        "options",
         "pipeline",
         "profile",
         "report",
@@ -39,6 +40,7 @@ ALLOWED = {
         "enrich",
         "inspection",
         "load",
+        "options",
         "pipeline",
         "profile",
         "report",
@@ -67,6 +69,7 @@ ALLOWED = {
         "elf",
         "load",
         "names",
+        "options",
         "pipeline",
         "report",
         "resolve",
@@ -83,7 +86,7 @@ ALLOWED = {
 """For each package those that it may import besides the foundation. `pipeline`, which knows the order of the stages,
 and the project's own `__init__` and `__main__` may import any."""
 
-FREE = {"pipeline", "__init__", "__main__"}
+FREE = {"pipeline", "options", "__init__", "__main__"}
 
 
 def package_of(module: str) -> str:

@@ -22,6 +22,7 @@ import pytest
 import symbolize
 from symbolize import InputError, OutputError, SymbolizeError, UsageError
 from symbolize.analysis.frame_table import Numbers, frame_columns
+from symbolize.options import Options
 from symbolize.profile import Frame, Profile
 from symbolize.symbols import Frames, TableCache
 from symbolize.symbols import lookup as lookup_files
@@ -82,7 +83,7 @@ def test_the_profile_is_not_changed(source: Path) -> None:
     """Neither `symbolize` nor `plan` changes its argument, so that both can be asked again with the same answer."""
     profile = symbolize.load(source)
     before = contents(profile)
-    with symbolize.Symbolizer([BINARIES, FIXTURES / "simpleperf/binaries"], annotate=True) as symbolizer:
+    with symbolize.Symbolizer([BINARIES, FIXTURES / "simpleperf/binaries"], Options(annotate=True)) as symbolizer:
         plan = symbolizer.plan(profile)
         first = symbolizer.symbolize(profile)
         assert contents(profile) == before
@@ -132,7 +133,7 @@ def test_servers(given: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ({"cache": ["folder"]}, "cache: expected a folder, a URL or a TableCache, not list"),
         ({"servers": 80}, "servers: expected a URL, a sequence of URLs or a client, not int"),
         ({"servers": [80]}, "servers: expected URLs in the sequence, not int"),
-        ({"proguard_maps": 1}, "proguard_maps: expected a path or a sequence of paths, not int"),
+        ({"options": {"demangle": "full"}}, "options: expected Options, not dict"),
     ],
     ids=str,
 )
@@ -167,7 +168,7 @@ def test_wrong_types(arguments: dict[str, Any], message: str) -> None:
             "source: expected a path or a binary file object, not bytes; io.BytesIO makes one of bytes",
         ),
         *(
-            (lambda _, name=name: symbolize.Symbolizer(**{name: "yes"}), f"{name}: expected True or False, not str")
+            (lambda _, name=name: Options(**{name: "yes"}), f"{name}: expected True or False, not str")
             for name in ("nearest_line", "annotate", "force", "tail_calls", "check_stacks")
         ),
         (lambda result: result.write(3), "destination: expected a path or a binary file object, not int"),
@@ -193,7 +194,11 @@ def test_wrong_types(arguments: dict[str, Any], message: str) -> None:
         (lambda _: symbolize.View(filters="x"), "filters: expected Filters, not str"),
         (lambda _: symbolize.View(base="a.prof"), "base: expected a Profile or a Result, not str"),
         (lambda _: symbolize.Symbolizer().symbolize("a.prof"), "profile: expected a Profile or a Result, not str"),
-        (lambda _: symbolize.Symbolizer(edits={"drop": "x"}), "edits: expected Edits, not dict"),
+        (lambda _: Options(edits={"drop": "x"}), "edits: expected Edits, not dict"),
+        (
+            lambda _: Options(proguard_maps=1),
+            "proguard_maps: expected a path or a sequence of paths, not int",
+        ),
         (
             lambda _: symbolize.load(SPECTRA, sample_labels="pid"),
             "sample_labels: expected a sequence of names, not str",
@@ -231,9 +236,17 @@ def test_what_can_be_pickled(result: symbolize.Result) -> None:
 
 def test_wrong_values() -> None:
     """Right types with values that cannot be are errors of the library, without the names of options."""
-    for arguments in ({"binaries": "none"}, {"servers": "ftp://x"}, {"demangle": "all"}, {"proguard_maps": "none.txt"}):
+    wrong: list[dict[str, Any]] = [
+        {"binaries": "none"},
+        {"servers": "ftp://x"},
+        {"demangle": "all"},
+        {"accept": "all"},
+        {"proguard_maps": "none.txt"},
+    ]
+    for arguments in wrong:
+        own = {name: arguments[name] for name in arguments if name in Options.__dataclass_fields__}
         with pytest.raises(symbolize.UsageError) as raised:
-            symbolize.Symbolizer(**arguments)  # type: ignore[arg-type]
+            symbolize.Symbolizer(options=Options(**own), **{name: arguments[name] for name in arguments.keys() - own})
         assert "--" not in str(raised.value)
 
 

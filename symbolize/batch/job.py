@@ -108,6 +108,7 @@ class Plan:
         """RESULTS, and a checksum of what else besides the input an output depends on: of the options that are not as
         by default, so that one which a release adds makes no output again."""
         given = given_options(self.config)
+        given |= given.pop("options")
         without_effect = [*WITHOUT_EFFECT]
         if Storage.of(self.config.out).is_local:  # whose outputs are checked
             without_effect.append("out")

@@ -11,7 +11,7 @@ import os
 import time
 import traceback
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -46,6 +46,7 @@ from symbolize.core.errors import (
 from symbolize.core.failures import Failure
 from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
 from symbolize.load.open import load_all, load_one
+from symbolize.options import Options
 from symbolize.pipeline import Result, Symbolizer
 from symbolize.profile import Profile
 from symbolize.report import Report
@@ -62,7 +63,7 @@ from symbolize.write import write
 from symbolize.write.files import check_inputs
 
 if TYPE_CHECKING:
-    from symbolize import Edits
+    pass
 
 MAX_OPEN: Final = 512
 """Binaries that a worker keeps open; with one more it closes all."""
@@ -97,14 +98,7 @@ class WorkerConfig:
     run: str
     cache: str = ""
     cache_limit: int = 8 << 30
-    demangle: str = "default"
-    nearest_line: bool = False
-    proguard_maps: tuple[str, ...] = ()
-    annotate: bool = False
-    tail_calls: bool = False
-    check_stacks: bool = False
-    accept: str = "unverified"
-    edits: "Edits | None" = None
+    options: Options = field(default_factory=Options)
     debuginfod: tuple[str, ...] = ()
     refresh_misses: bool = False
     downloads: str = ""
@@ -196,7 +190,7 @@ class Worker:
     def __init__(self, config: WorkerConfig) -> None:
         self.config = config
         self.out, self.shared = Storage.of(config.out), open_shared(config)
-        self.tables = RunTables(self.shared, config.nearest_line)
+        self.tables = RunTables(self.shared, config.options.nearest_line)
         self.warehouse = open_warehouse(config, self.shared)
         self.requested: dict[str, UInt64] = {}
         self._epoch = -1
@@ -215,18 +209,7 @@ class Worker:
             self.servers = WorkerServers(client, self.shared)
         self.cache = open_tables(config.cache, config.cache_limit) if config.cache else None
         symbolizer = Symbolizer(
-            config.binaries,
-            demangle=config.demangle,  # type: ignore[arg-type]
-            cache=self.cache,
-            servers=self.servers,
-            nearest_line=config.nearest_line,
-            proguard_maps=config.proguard_maps,
-            annotate=config.annotate,
-            tail_calls=config.tail_calls,
-            check_stacks=config.check_stacks,
-            accept=config.accept,
-            edits=config.edits,
-            tables=self.tables,
+            config.binaries, config.options, cache=self.cache, servers=self.servers, tables=self.tables
         )
         return self._open_files.enter_context(symbolizer)
 
@@ -497,7 +480,7 @@ def decode(worker: Worker, request: DecodeRequest) -> DecodeResult:
     if binary is None:
         return DecodeResult(key, failure=f"{files[0][0] if files else ''}: was removed, or has changed")
     try:
-        table = binary.table(None if worker.config.nearest_line else vaddrs)
+        table = binary.table(None if worker.config.options.nearest_line else vaddrs)
         size = table.file_size
         if not binary.is_kept:
             try:

@@ -33,6 +33,7 @@ from symbolize.cli.options import (
     warn_if_interpreted,
 )
 from symbolize.cli.selection import edits_of
+from symbolize.cli.symbolizing import asked_for
 from symbolize.core.errors import UsageError
 from symbolize.core.files import no_such
 from symbolize.storage.input_names import STATE_FOLDER
@@ -143,14 +144,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         new_run(),
         cache=cache,
         cache_limit=DEFAULT_LIMIT if options.cache_limit is None else options.cache_limit,
-        demangle=options.demangle,
-        nearest_line=options.nearest_line,
-        proguard_maps=tuple(options.proguard_map),
-        annotate=options.annotate,
-        tail_calls=options.tail_calls,
-        check_stacks=options.check_stacks,
-        accept=options.accept,
-        edits=edits_of(options),
+        options=asked_for(options, edits_of(options)),
         debuginfod=tuple(options.debuginfod),
         refresh_misses=options.refresh_misses,
         downloads=downloads,

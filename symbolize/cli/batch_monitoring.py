@@ -130,7 +130,7 @@ class BatchMonitor(Closeable):
 def check_overwritten(options: argparse.Namespace, plan: Plan) -> None:
     """Raise UsageError if a log or report would overwrite an input, an output or the state of the batch (R278, inputs
     are kept)."""
-    maps = [each.partition("=")[2] or each for each in options.proguard_map]
+    maps = [each.partition("=")[2] or each for each in options.proguard_maps]
     out = local_path(plan.config.out)
     for option in FILES:
         name, shown = getattr(options, option), f"--{option.replace('_', '-')}"

@@ -23,7 +23,7 @@ def own_libraries() -> str:
     return f" (libraries of this machine: {' '.join(f'-b {folder}' for folder in folders)})"
 
 
-SOUGHT: Final = ("binaries", "debuginfod", "proguard_map", "pid", "process", "heap", "kind")
+SOUGHT: Final = ("binaries", "debuginfod", "proguard_maps", "pid", "process", "heap", "kind")
 """Options for what is symbolized, and with what."""
 
 

@@ -95,6 +95,7 @@ def add_naming_options(parser: Parser) -> None:
     add_list(
         group,
         "--proguard-map",
+        dest="proguard_maps",
         metavar="FILE",
         help="mapping file of ProGuard or R8, to restore names of Java methods.\nMay be given several times, and as "
         "PACKAGE=FILE",

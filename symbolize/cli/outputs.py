@@ -23,7 +23,7 @@ HEAD: Final = 1 << 12
 
 def inputs_of(options: argparse.Namespace) -> list[str]:
     """All files that the options of a command name as inputs, `-` for standard input."""
-    maps = options.proguard_map
+    maps = options.proguard_maps
     base = getattr(options, "base", None)
     others = [*maps, *(each.partition("=")[2] for each in maps), *([] if base is None else [base])]
     return [*options.profiles, *options.binaries, *others]

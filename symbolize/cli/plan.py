@@ -19,6 +19,7 @@ from symbolize.cli.options import (
     print_output,
 )
 from symbolize.cli.reports import profile_name, title_of
+from symbolize.cli.symbolizing import asked_for
 from symbolize.core.errors import InputError, printable
 from symbolize.core.terminal import has_colour, width_of
 
@@ -37,7 +38,7 @@ def run_plan(arguments: Sequence[str]) -> int:
     servers = Unasked([host(url) for url in options.debuginfod]) if options.debuginfod else None
     cache = None if options.no_cache or not (binaries or servers) else open_cache(options)
     code = EXIT_DONE
-    with Symbolizer(binaries, cache=cache, servers=servers, accept=options.accept) as symbolizer:
+    with Symbolizer(binaries, asked_for(options), cache=cache, servers=servers) as symbolizer:
         for source in options.profiles:
             try:
                 found = load_all(source, load_options(options))

@@ -32,6 +32,7 @@ from symbolize.cli.options import (
     print_error,
     take_stores,
 )
+from symbolize.cli.symbolizing import asked_for
 from symbolize.core.errors import OutputError, UsageError, printable
 from symbolize.core.files import no_such, os_error_text
 from symbolize.core.parallel import own_import_path
@@ -88,8 +89,7 @@ def serve(options: argparse.Namespace, token: str, shared: str) -> int:
         cache_limit=cache.limit if cache is not None else DEFAULT_LIMIT,
         shared=shared,
         debuginfod=options.debuginfod,
-        demangle=options.demangle,
-        accept=options.accept,
+        options=asked_for(options),
         sources=options.source_path,
         uploads=options.uploads or "",
         upload_limit=options.upload_limit,

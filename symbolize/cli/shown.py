@@ -91,7 +91,7 @@ def sources_of(options: argparse.Namespace) -> Sources:
 def symbolizer_of(options: argparse.Namespace) -> Iterator[Symbolizer | None]:
     """What symbolizes with the binaries, servers and mapping files of the options; None if they name none."""
     binaries = binary_roots(options)
-    if not (binaries or options.debuginfod or options.proguard_map or options.annotate):
+    if not (binaries or options.debuginfod or options.proguard_maps or options.annotate):
         yield None
         return
     with open_symbolizer(options, binaries) as symbolizer:

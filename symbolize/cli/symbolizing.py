@@ -5,14 +5,25 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from symbolize.cli.options import debuginfod_client, open_cache
 from symbolize.cli.selection import edits_of
 
 if TYPE_CHECKING:
+    from symbolize.enrich.edits import Edits
+    from symbolize.options import Options
     from symbolize.pipeline import Result, Symbolizer
     from symbolize.profile import Profile
+
+
+def asked_for(options: argparse.Namespace, edits: Edits | None = None) -> Options:
+    """What a command line asks for, with these edits. Where a command has no such option the default counts."""
+    from symbolize.options import Options
+
+    given = {each.name: getattr(options, each.name) for each in fields(Options) if hasattr(options, each.name)}
+    return Options(**given, edits=edits)
 
 
 @contextmanager
@@ -20,24 +31,16 @@ def open_symbolizer(options: argparse.Namespace, binaries: Sequence[str]) -> Ite
     """What symbolizes with `binaries` as the options say."""
     from symbolize.pipeline import Symbolizer
 
+    asked = asked_for(options, edits_of(options))
     has_sources = bool(binaries or options.debuginfod)
     with (
         debuginfod_client(options) as servers,
         Symbolizer(
             binaries,
-            demangle=options.demangle,
+            # Side by side an input may lack the sample type; then it is chosen of the merged profile only.
+            replace(asked, sample_type="") if options.side_by_side else asked,
             cache=open_cache(options) if has_sources and not options.no_cache else None,
             servers=servers,
-            nearest_line=options.nearest_line,
-            proguard_maps=options.proguard_map,
-            annotate=options.annotate,
-            # Side by side an input may lack the sample type; then it is chosen of the merged profile only.
-            sample_type="" if options.side_by_side else options.sample_type,
-            force=options.force,
-            edits=edits_of(options),
-            tail_calls=options.tail_calls,
-            check_stacks=options.check_stacks,
-            accept=options.accept,
         ) as symbolizer,
     ):
         yield symbolizer

@@ -4,6 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import file_digest
 from io import BytesIO
@@ -16,6 +17,7 @@ from symbolize.core.heap import give_back
 from symbolize.load import load_all
 from symbolize.load.model import LoadedProfile
 from symbolize.names import MODES, Mode
+from symbolize.options import DEFAULTS, Options
 from symbolize.pipeline import Symbolizer
 from symbolize.report import Report
 from symbolize.report.json import coverage
@@ -43,14 +45,13 @@ FETCHING: Final = FetchLimits(answer_time=60, total_time=900, patience=120)
 
 class Origin(NamedTuple):
     """What a process makes its `Profiles` of: the folders of binaries, where tables are kept and up to how many bytes,
-    the servers behind, and how names are shown."""
+    the servers behind, and how profiles are symbolized."""
 
     roots: tuple[str, ...]
     cache: str
     cache_limit: int
     debuginfod: tuple[str, ...]
-    mode: Mode
-    accept: str
+    options: Options
 
 
 class Job(NamedTuple):
@@ -100,7 +101,7 @@ def symbolized(job: Job) -> Symbolized | Exception:
 def profiles_of(origin: Origin) -> "Profiles":
     """The profiles of this process, which stays with what it has open."""
     servers = open_behind(origin.debuginfod)
-    return Profiles(origin.roots, open_tables(origin.cache, origin.cache_limit), servers, origin.mode, origin.accept)
+    return Profiles(origin.roots, open_tables(origin.cache, origin.cache_limit), servers, origin.options)
 
 
 def open_behind(urls: Sequence[str]) -> AnyClient | None:
@@ -112,9 +113,9 @@ class Profiles:
     """Symbolizes profiles, one at a time."""
 
     def __init__(
-        self, roots: Sequence[str], cache: TableCache, servers: Servers | None, mode: Mode, accept: str
+        self, roots: Sequence[str], cache: TableCache, servers: Servers | None, options: Options = DEFAULTS
     ) -> None:
-        self._roots, self._cache, self._servers, self._mode, self._accept = roots, cache, servers, mode, accept
+        self._roots, self._cache, self._servers, self._options = roots, cache, servers, options
         self._made: dict[Mode, tuple[float, Symbolizer]] = {}
         self._walk = 0
 
@@ -133,7 +134,7 @@ class Profiles:
         output = parameters.get("emit", "pprof")
         if output not in OUTPUTS:
             raise UsageError(f"emit: {output[:MAX_TEXT]} is none of {', '.join(OUTPUTS)}")
-        mode = next((each for each in MODES if each == parameters.get("demangle", self._mode)), None)
+        mode = next((each for each in MODES if each == parameters.get("demangle", self._options.demangle)), None)
         if mode is None:
             raise UsageError(f"demangle: is none of {', '.join(MODES)}")
         loaded = load_all(body)
@@ -152,7 +153,7 @@ class Profiles:
         loaded = load_all(body)
         if loaded[0].container is None:
             raise UsageError("the body is no request of OTLP profiles")
-        return self._as_otlp(loaded, self._mode)
+        return self._as_otlp(loaded, self._options.demangle)
 
     def _as_otlp(self, loaded: list[LoadedProfile], mode: Mode) -> Symbolized:
         symbolizer, written = self._symbolizer(mode), BytesIO()
@@ -166,9 +167,8 @@ class Profiles:
         if symbolizer is None or now - made_at > RENEWED or symbolizer.open_binaries > MAX_OPEN:
             if symbolizer is not None:
                 symbolizer.close()
-            symbolizer = Symbolizer(
-                self._roots, demangle=mode, cache=self._cache, servers=self._servers, accept=self._accept
-            )
+            options = replace(self._options, demangle=mode)
+            symbolizer = Symbolizer(self._roots, options, cache=self._cache, servers=self._servers)
             symbolizer.index.use_last_walk()
             self._made[mode] = now, symbolizer
         return symbolizer

@@ -6,14 +6,14 @@ import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from starlette.types import ASGIApp
 
 from symbolize.analysis.sources import Sources
 from symbolize.core.parallel import be_killed_with_parent
-from symbolize.names import MODES, Mode
+from symbolize.options import Options
 from symbolize.resolve.arguments import as_roots
 from symbolize.serve.app import Limits, Parts, Server
 from symbolize.serve.deliveries import Deliveries
@@ -42,8 +42,7 @@ class Settings:
     cache_limit: int
     shared: str
     debuginfod: Sequence[str] = ()
-    demangle: Mode = "full"
-    accept: str = "unverified"
+    options: Options = field(default_factory=lambda: Options(demangle="full"))
     sources: Sequence[str] = ()
     uploads: str = ""
     upload_limit: int = Limits.upload
@@ -68,7 +67,6 @@ class Settings:
 def check_settings(settings: Settings) -> list[str]:
     """Walk the folders once, so that workers start fast; what is wrong with them and the cache, a sentence each. Raises
     UsageError for settings that cannot be, OSError for a log that cannot be written."""
-    assert settings.demangle in MODES
     with closing(modules_of(settings, None, Metrics())) as modules:
         Sources(settings.sources)
         forward_of(settings)
@@ -110,7 +108,8 @@ def log_of(settings: Settings) -> AccessLog | None:
 
 def app() -> ASGIApp:
     """The application of this worker. Raises UsageError for settings that cannot be."""
-    settings = Settings(**json.loads(os.environ[VARIABLE]))
+    values = json.loads(os.environ[VARIABLE])
+    settings = Settings(**values | {"options": Options(**values["options"])})
     if multiprocessing.parent_process() is not None:
         be_killed_with_parent()
         if len(os.fsencode(settings.shared)) <= MAX_FOLDER:
@@ -125,12 +124,12 @@ def application(settings: Settings) -> ASGIApp:
     roots, behind = tuple(roots_of(settings)), tuple(settings.debuginfod)
     parts = Parts(
         modules_of(settings, servers, metrics),
-        Origin(roots, settings.cache, settings.cache_limit, behind, settings.demangle, settings.accept),
+        Origin(roots, settings.cache, settings.cache_limit, behind, settings.options),
         list(settings.sources),
         servers,
         Uploads(settings.uploads, settings.upload_limit, settings.uploads_limit) if settings.uploads else None,
         deliveries_of(settings, metrics),
-        settings.demangle,
+        settings.options.demangle,
         Limits(
             body=settings.body_limit,
             body_seconds=settings.body_seconds,

@@ -81,7 +81,7 @@ def test_a_list_is_replaced(
     options = given()
     folder = str(tmp_path / "project")
     assert options.binaries == [f"{folder}/build", f"{folder}/other"]
-    assert options.proguard_map == [f"com.app={folder}/map.txt"]
+    assert options.proguard_maps == [f"com.app={folder}/map.txt"]
     monkeypatch.setenv("SYMBOLIZE_BINARIES", "a:b")
     assert given().binaries == ["a", "b"]
     assert given("-b", "c").binaries == ["c"]
@@ -218,7 +218,7 @@ def test_equals_signs_in_names(project: Callable[[str], Path]) -> None:
     """Only pairs are taken apart, and at the first sign."""
     folder = project('binaries = "a=b"\nproguard-map = "com.app=c=d"').parent
     options = given()
-    assert (options.binaries, options.proguard_map) == ([f"{folder}/a=b"], [f"com.app={folder}/c=d"])
+    assert (options.binaries, options.proguard_maps) == ([f"{folder}/a=b"], [f"com.app={folder}/c=d"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file away: run it as root")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symbolize import Profile, Symbolizer, load, load_all
+from symbolize import Options, Profile, Symbolizer, load, load_all
 from symbolize.cli import main
 from symbolize.enrich import annotate
 from symbolize.load import pprof as loader
@@ -63,7 +63,7 @@ def names_of(profile: Profile) -> list[list[str]]:
 def annotated(*stacks: Sequence[tuple[str, str]]) -> list[list[str]]:
     """The names of a trace with these stacks."""
     (each,) = load_all(io.BytesIO(trace_of(*stacks)))
-    with Symbolizer(annotate=True) as symbolizer:
+    with Symbolizer(options=Options(annotate=True)) as symbolizer:
         profile = symbolizer.symbolize(each.profile).profile
     encode(profile)
     return names_of(profile)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from symbolize import InputError, Symbolizer, UsageError
+from symbolize import InputError, Options, Symbolizer, UsageError
 from symbolize.enrich.deobfuscate import Deobfuscator, deobfuscate, java_names
 from symbolize.load import pprof as loader
 from symbolize.names.proguard import ProguardMap
@@ -141,7 +141,7 @@ def test_in_the_pipeline(tmp_path: Path) -> None:
     """The result has the names and true flags, and the report what could not be read."""
     made = loaded([java(Line("a.a.a.a", "", 4))])
     path = written(tmp_path, MAP.replace("    1:3:int", "    1:3 int"))
-    with Symbolizer(proguard_maps=[path]) as symbolizer:
+    with Symbolizer(options=Options(proguard_maps=[path])) as symbolizer:
         result = symbolizer.symbolize(made)
     assert [frame[0] for frame in frames_of(result.profile)[0]] == ["com.acme.Checks.range", "com.acme.Codec.encode"]
     assert result.profile.mappings.has_inline_frames.tolist() == [True, False]
@@ -152,7 +152,7 @@ def test_in_the_pipeline(tmp_path: Path) -> None:
 def test_bad_files(tmp_path: Path) -> None:
     """A map that is not there is a usage error, a file that is none an error with the line."""
     with pytest.raises(UsageError, match=r"com\.acme=none\.txt: no such file"):
-        Symbolizer(proguard_maps=["com.acme=none.txt"])
-    symbolizer = Symbolizer(proguard_maps=[written(tmp_path, "hello\n")])
+        Symbolizer(options=Options(proguard_maps=["com.acme=none.txt"]))
+    symbolizer = Symbolizer(options=Options(proguard_maps=[written(tmp_path, "hello\n")]))
     with pytest.raises(InputError, match="line 1"):
         symbolizer.symbolize(loaded([java(Line("a.a.a.a", "", 4))]))

@@ -275,7 +275,9 @@ def test_synthesize() -> None:
 def test_results_follow_the_edits() -> None:
     """`resolved` is of the locations that are left; equal samples are one; the report is on all."""
     edits = symbolize.Edits(drop=".*Parser::.*", synthesize=True, path_prefixes=[("/src", "src")])
-    plain, edited = (symbolize.symbolize(LEDGER, BINARIES / "gcc-pie", edits=each) for each in (None, edits))
+    plain, edited = (
+        symbolize.symbolize(LEDGER, BINARIES / "gcc-pie", symbolize.Options(edits=each)) for each in (None, edits)
+    )
     assert len(edited.resolved) == len(edited.profile.locations) < len(plain.profile.locations)
     assert len(edited.profile.samples) < len(plain.profile.samples)
     assert edited.profile.samples.values.sum() == plain.profile.samples.values.sum()
@@ -286,5 +288,5 @@ def test_results_follow_the_edits() -> None:
     assert not any(frame.file.startswith("/src") for frame in frames)
     broken = symbolize.load(LEDGER)
     broken.drop_frames = broken.strings.add(b"(")
-    report = symbolize.symbolize(broken, edits=symbolize.Edits(prune=True)).report
+    report = symbolize.symbolize(broken, options=symbolize.Options(edits=symbolize.Edits(prune=True))).report
     assert any("nothing is dropped" in warning for warning in report.warnings)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from symbolize import Profile, Result, Symbolizer, load
+from symbolize import Options, Profile, Result, Symbolizer, load
 from symbolize.cli import main
 from symbolize.core.arrays import offsets_of
 from symbolize.names import MODES, Mode
@@ -31,7 +31,7 @@ METHODS = "draw"
 
 def symbolized(variant: str) -> Result:
     """The profile that a variant of the program recorded of itself."""
-    with Symbolizer(FIXTURES / "bin" / "callers" / variant, demangle="templates") as symbolizer:
+    with Symbolizer(FIXTURES / "bin" / "callers" / variant, Options(demangle="templates")) as symbolizer:
         return symbolizer.symbolize(load(FIXTURES / "profiles" / "callers" / f"{variant}.prof"))
 
 
@@ -79,7 +79,7 @@ def test_no_wrong_name(compiler: str, linker: str) -> None:
         values=np.ones((frames, made.samples.values.shape[1]), np.int64),
         label_offsets=np.zeros(frames + 1, np.int64),
     )
-    with Symbolizer(FIXTURES / "bin" / "callers" / f"{compiler}-{linker}", demangle="templates") as symbolizer:
+    with Symbolizer(FIXTURES / "bin" / "callers" / f"{compiler}-{linker}", Options(demangle="templates")) as symbolizer:
         without = {frame.function for stack in symbolizer.symbolize(made).profile.stacks() for frame in stack}
     undecided = stacks(symbolized(f"{compiler}-{linker}").profile) - stacks(symbolized(f"{compiler}-none").profile)
     assert undecided
@@ -108,7 +108,7 @@ def test_functions_that_are_not_linked(mode: Mode) -> None:
     and as linked without them (rule R18)."""
 
     def local(variant: str) -> set[tuple[str, str]]:
-        with Symbolizer(FIXTURES / "bin" / "callers" / variant, demangle=mode) as symbolizer:
+        with Symbolizer(FIXTURES / "bin" / "callers" / variant, Options(demangle=mode)) as symbolizer:
             made = load(FIXTURES / "profiles" / "callers" / f"{variant}.prof")
             frames = frames_of(symbolizer.symbolize(made).profile)
         return {frame[:2] for chain in frames for frame in chain if re.search("helper|sweep|scrub|polish", frame[0])}
@@ -190,7 +190,9 @@ def test_same_answers_with_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for is_kept in (False, True):
         if is_kept:  # the calls are in the table
             monkeypatch.setattr(Builder, "__init__", lambda *_: pytest.fail("debug information was read again"))
-        with Symbolizer(FIXTURES / "bin" / "callers" / "gcc-gold", cache=tmp_path, demangle="templates") as symbolizer:
+        with Symbolizer(
+            FIXTURES / "bin" / "callers" / "gcc-gold", Options(demangle="templates"), cache=tmp_path
+        ) as symbolizer:
             assert encode(symbolizer.symbolize(made).profile) == expected
 
 

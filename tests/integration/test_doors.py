@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from symbolize import Symbolizer, load, lookup
+from symbolize import Options, Symbolizer, load, lookup
 from symbolize.drop_in import addr2line_options, llvm_options
 from symbolize.drop_in.addr2line import Addr2line
 from symbolize.drop_in.addresses import Addresses
@@ -232,7 +232,7 @@ class Doors:
         asked = list(dict.fromkeys(places))
         data = profile(mappings, [([place], [1]) for place in asked])
         roots = [str(root) for root in (self.subject.path, *self.subject.roots)]
-        with Symbolizer(roots, demangle=mode, cache=self.cache) as symbolizer:
+        with Symbolizer(roots, Options(demangle=mode), cache=self.cache) as symbolizer:
             made = symbolizer.symbolize(load(BytesIO(data))).profile
         found = dict(zip(made.locations.address.tolist(), frames_of(made), strict=True))
         return [found[place.address] for place in places]

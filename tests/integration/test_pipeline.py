@@ -18,6 +18,7 @@ import symbolize
 from symbolize import Reason, Symbolizer, UsageError
 from symbolize.binaries import Kind, Unasked
 from symbolize.elf import ElfImage, inside_calls
+from symbolize.options import DEFAULTS, Options
 from symbolize.report.json import folded
 from symbolize.write import encode
 from tests.support import fixture_files as fixtures
@@ -56,11 +57,11 @@ from tests.support.tiny_elf import write as write_elf
 
 
 def run(
-    mappings: Sequence[Mapping], places: Sequence[Place], *roots: Path, **options: Any
+    mappings: Sequence[Mapping], places: Sequence[Place], *roots: Path, options: Options = DEFAULTS
 ) -> tuple[Any, symbolize.Report]:
     """The symbolized profile, decoded, and the report, for a profile whose only stack has these locations."""
     made = symbolize.load(io.BytesIO(profile(mappings, [(places, [1])])))
-    with Symbolizer(roots, **options) as symbolizer:
+    with Symbolizer(roots, options) as symbolizer:
         result = symbolizer.symbolize(made)
     return profile_pb2.Profile.FromString(encode(result.profile)), result.report
 
@@ -91,8 +92,8 @@ def test_nearest_line() -> None:
     mapping = Mapping(BASE + offset, BASE + offset + size, offset, str(path))
     places = [Place(BASE + 0x223F - vaddr + offset, 1)]
     lines = []
-    for options in ({}, {"nearest_line": True}):
-        message, report = run([mapping], places, path.parent, **options)
+    for options in (DEFAULTS, Options(nearest_line=True)):
+        message, report = run([mapping], places, path.parent, options=options)
         lines.append((message.location[0].line[0].line, report.mappings[0].approximate_lines))
     assert lines == [(0, 0), (51, 1)]
 
@@ -563,7 +564,7 @@ def test_wrong_calls(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="no such folder or file"):
             Symbolizer([missing])
     with pytest.raises(UsageError, match="unknown demangling mode"):
-        Symbolizer(demangle="some")  # type: ignore[arg-type]
+        Symbolizer(options=Options(demangle="some"))  # type: ignore[arg-type]
 
 
 def test_public_names() -> None:

@@ -41,7 +41,7 @@ class TestAccept:
     @pytest.mark.parametrize(("accept", "names"), [("unverified", True), ("supported", True), ("proved", False)])
     def test_supported(self, accept: str, names: bool) -> None:
         """A profile without build ids, whose program fits what was sampled."""
-        report = symbolize.symbolize(RECORDED, FOLDER, accept=accept).report
+        report = symbolize.symbolize(RECORDED, FOLDER, symbolize.Options(accept=accept)).report
         (row,) = (row for row in report.mappings if row.name.endswith("/ledger"))
         assert (row.symbolized_locations > 0) is names
         if names:
@@ -57,7 +57,7 @@ class TestAccept:
         assert main([*arguments, "--accept", "proved"]) == 3
         assert "--accept says how sure a file has to be" in " ".join(capsys.readouterr().out.split())
         with pytest.raises(symbolize.UsageError, match="proved, supported, unverified"):
-            symbolize.Symbolizer(FOLDER, accept="refuted")
+            symbolize.Symbolizer(FOLDER, symbolize.Options(accept="refuted"))
 
 
 class TestCaveats:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from symbolize import Profile, Symbolizer, load_all
+from symbolize import Options, Profile, Symbolizer, load_all
 from symbolize.load.model import Choice
 from symbolize.load.perfetto import java
 from symbolize.write import encode
@@ -67,7 +67,7 @@ def trace_of(frames: Sequence[tuple[str | bytes, int]] = FRAMES, path: str = APP
 
 def profiles(trace: bytes, *maps: str, **choice: Any) -> tuple[list[Profile], list[str]]:
     """The profiles of a trace with the names of the source, and all warnings."""
-    with Symbolizer(proguard_maps=maps) as symbolizer:
+    with Symbolizer(options=Options(proguard_maps=maps)) as symbolizer:
         results = [symbolizer.symbolize(each.profile) for each in load_all(io.BytesIO(trace), choice=Choice(**choice))]
     for result in results:
         encode(result.profile)

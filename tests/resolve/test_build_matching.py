@@ -14,6 +14,7 @@ import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.elf import ElfImage
 from symbolize.names import demangle_android_linker
+from symbolize.options import DEFAULTS, Options
 from symbolize.profile import NONE
 from symbolize.resolve.name_agreement import (
     MAX_NAME,
@@ -53,10 +54,10 @@ OURS = ("/opt/mixer/mixer", "/opt/mixer/libfilters.so")
 NAMED, UNNAMED = RECORDED / "mixer_named.proto", RECORDED / "mixer.proto"
 
 
-def run(source: Path | bytes, *roots: Path, **options: Any) -> tuple[Any, symbolize.Report]:
+def run(source: Path | bytes, *roots: Path, options: Options = DEFAULTS) -> tuple[Any, symbolize.Report]:
     """The symbolized profile, decoded, and the report."""
     made = symbolize.load(io.BytesIO(source) if isinstance(source, bytes) else source)
-    with Symbolizer(roots, **options) as symbolizer:
+    with Symbolizer(roots, options) as symbolizer:
         result = symbolizer.symbolize(made)
     return profile_pb2.Profile.FromString(encode(result.profile)), result.report
 
@@ -709,7 +710,7 @@ class TestNames:
     def test_names_that_stay_follow_the_mode(self, tmp_path: Path, mode: Any, wanted: str) -> None:
         """A name that came along is shown as one that was looked up would be (rule R168)."""
         report = reported(LIBRARY, [(VADDR, "a::f(int)")], ["_ZN1a1fEi"])
-        message, _ = run(report, tmp_path, demangle=mode)
+        message, _ = run(report, tmp_path, options=Options(demangle=mode))
         assert list(names(message, LIBRARY).values()) == [wanted]
 
     def test_names_of_bytecode_stay(self, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from symbolize import Symbolizer, load
+from symbolize import Options, Symbolizer, load
 from symbolize.core.stack_check import StackCheck
 from symbolize.elf import ElfImage, jumps_through_tables
 from symbolize.profile import Profile
@@ -64,7 +64,7 @@ __attribute__((optimize(0))) int main(int c, char **v) { return first(c) + use(c
 
 def looked_up(profile: Profile, folder: Path) -> tuple[list[list[str]], StackCheck]:
     """The functions on the stacks of a profile with tail calls, and what is found of its callers."""
-    with Symbolizer(folder, tail_calls=True, check_stacks=True) as symbolizer:
+    with Symbolizer(folder, Options(tail_calls=True, check_stacks=True)) as symbolizer:
         result = symbolizer.symbolize(profile)
     (found,) = [row.stack_check for row in result.report.mappings if row.stack_check is not None]
     return [[frame.function for frame in stack] for stack in result.profile.stacks()], found
@@ -139,7 +139,7 @@ def test_code_between_the_parts_of_a_function(tmp_path: Path) -> None:
 def test_recorded_by_clang() -> None:
     """`spectra` calls members of the classes of its library, with sound stacks."""
     recorded = load(FIXTURES / "profiles" / "gperftools" / "spectra-clang-pie.prof")
-    with Symbolizer(FIXTURES / "bin" / "clang-pie", check_stacks=True) as symbolizer:
+    with Symbolizer(FIXTURES / "bin" / "clang-pie", Options(check_stacks=True)) as symbolizer:
         found = [
             row.stack_check for row in symbolizer.symbolize(recorded).report.mappings if row.stack_check is not None
         ]

@@ -78,7 +78,7 @@ class TestRecorded:
         """Addresses in anonymous memory have the names that addr2line gives to those of the file."""
         golden = dict(line.split(" ", 1) for line in RECORDED.with_suffix(".txt").read_text().splitlines())
         loaded = symbolize.load(RECORDED)
-        with Symbolizer(LEDGER, demangle="none") as symbolizer:
+        with Symbolizer(LEDGER, symbolize.Options(demangle="none")) as symbolizer:
             result = symbolizer.symbolize(loaded)
         compared = 0
         text = result.profile.strings.text

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from symbolize import Profile, Result, Symbolizer
+from symbolize import Options, Profile, Result, Symbolizer
 from symbolize.write import encode
 from tests.support.called import Program
 from tests.support.needs import find
@@ -42,7 +42,7 @@ def symbolized(profile: Profile, folder: Path) -> Result:
     """The profile with all that callers decide, which is the same as without."""
     with Symbolizer(folder) as symbolizer:
         plain = symbolizer.symbolize(profile)
-    with Symbolizer(folder, tail_calls=True, check_stacks=True) as symbolizer:
+    with Symbolizer(folder, Options(tail_calls=True, check_stacks=True)) as symbolizer:
         result = symbolizer.symbolize(profile)
     assert encode(result.profile) == encode(plain.profile)
     assert all(row.stack_check is None for row in result.report.mappings)

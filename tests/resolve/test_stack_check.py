@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symbolize import Profile, Symbolizer, load
+from symbolize import Options, Profile, Symbolizer, load
 from symbolize.cli import main
 from symbolize.core.stack_check import StackCheck
 from symbolize.elf import ElfImage
@@ -26,7 +26,7 @@ RIGHT = [
 
 def check(profile: Profile, variant: str) -> StackCheck:
     """What is found of the callers in the program."""
-    with Symbolizer(FIXTURES / "bin" / variant, check_stacks=True) as symbolizer:
+    with Symbolizer(FIXTURES / "bin" / variant, Options(check_stacks=True)) as symbolizer:
         rows = symbolizer.symbolize(profile).report.mappings
     (found,) = [row.stack_check for row in rows if row.stack_check is not None]
     return found
@@ -92,7 +92,7 @@ def test_functions_at_one_place_of_two_binaries(tmp_path: Path) -> None:
     other.path.rename(tmp_path / "twin" / "lib")
     caller, maps = one.call("main", "right"), one.maps() + other.maps("/opt/lib", shift)
     for callee, share in ((one.begin["right"], 1), (other.begin["twin"] + shift, 0)):
-        with Symbolizer(tmp_path, check_stacks=True) as symbolizer:
+        with Symbolizer(tmp_path, Options(check_stacks=True)) as symbolizer:
             result = symbolizer.symbolize(load(io.BytesIO(gperftools_profile([(1, [callee, caller])], maps.encode()))))
         (found,) = [row.stack_check for row in result.report.mappings if row.stack_check is not None]
         assert found.judged > 0 and found.share == share

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from symbolize import Result, Symbolizer, load
+from symbolize import Options, Result, Symbolizer, load
 from symbolize.cli import main
 from symbolize.resolve.tail_callers import between
 from symbolize.symbols.call_graph import UNKNOWN, Chain
@@ -18,7 +18,7 @@ AMBIGUOUS = {"towards", "by_pointer", "either", "again"}
 
 def symbolized(variant: str, tail_calls: bool = True) -> Result:
     """The profile that a variant of the program recorded of itself."""
-    with Symbolizer(FIXTURES / "bin" / "tails" / variant, tail_calls=tail_calls) as symbolizer:
+    with Symbolizer(FIXTURES / "bin" / "tails" / variant, Options(tail_calls=tail_calls)) as symbolizer:
         return symbolizer.symbolize(load(FIXTURES / "profiles" / "tails" / f"{variant}.prof"))
 
 

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from symbolize import Symbolizer
+from symbolize import Options, Symbolizer
 from symbolize.cli import main
 from symbolize.load import load
 from symbolize.write import write
@@ -189,7 +189,7 @@ def test_debuginfod_find(server: SymbolServer, tmp_path: Path) -> None:
 def test_profile_in_profile_out(server: SymbolServer) -> None:
     """The bytes that the command writes, and what was found."""
     answer = server.ask("POST", "/symbolize", PROFILE.read_bytes())
-    with Symbolizer([str(BINARIES / "gcc-pie")], demangle="full") as symbolizer:
+    with Symbolizer([str(BINARIES / "gcc-pie")], Options(demangle="full")) as symbolizer:
         expected = symbolizer.symbolize(load(PROFILE)).profile
     written = BytesIO()
     write(expected, written)

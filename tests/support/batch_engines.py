@@ -1,6 +1,7 @@
 """Engines and observers for tests of the batch job that need no worker processes."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -10,6 +11,7 @@ from symbolize.batch.job import Batch, Plan, new_run
 from symbolize.batch.manifest import InputResult, Item, Manifest, State
 from symbolize.batch.monitoring.observers import Observer
 from symbolize.batch.tasks import DecodeResult, WorkerConfig, forget_worker
+from symbolize.options import Options
 
 Fails = Callable[[Task], Failure | None]
 
@@ -91,10 +93,13 @@ class Recorder(Observer):
 
 
 def plan(inputs: Path | str, out: Path, binaries: Sequence[Path], **options: Any) -> Plan:
-    """A plan; `options` are those of `WorkerConfig` or of `Plan`."""
+    """A plan; `options` are those of `WorkerConfig`, of `Plan`, or how profiles are symbolized."""
+    asked = {each.name: options.pop(each.name) for each in fields(Options) if each.name in options}
     own = {name: options.pop(name) for name in list(options) if name in Plan.__dataclass_fields__}
     state = str(own.pop("state", out / ".symbolize"))
-    config = WorkerConfig(tuple(map(str, binaries)), str(out), state + "/work", new_run(), **options)
+    config = WorkerConfig(
+        tuple(map(str, binaries)), str(out), state + "/work", new_run(), options=Options(**asked), **options
+    )
     return Plan(own.pop("arguments", [str(inputs)]), config, state, **own)
 
 

@@ -14,6 +14,7 @@ import symbolize
 from symbolize import Profile, Symbolizer, UsageError, load_all, write_module_symbols
 from symbolize.cli import main
 from symbolize.elf import ElfImage
+from symbolize.options import DEFAULTS, Options
 from symbolize.profile import Samples
 from symbolize.write import module_symbols
 from symbolize.write.module_symbols import ModuleSymbols
@@ -110,10 +111,10 @@ def entries(symbols: bytes) -> dict[int, bytes]:
     }
 
 
-def symbols_of(trace: bytes, *binaries: Path, **options: Any) -> tuple[bytes, list[Profile]]:
+def symbols_of(trace: bytes, *binaries: Path, options: Options = DEFAULTS) -> tuple[bytes, list[Profile]]:
     """The symbols of a trace, and its symbolized profiles."""
     out = io.BytesIO()
-    with Symbolizer(list(binaries), **options) as symbolizer:
+    with Symbolizer(list(binaries), options) as symbolizer:
         results = [symbolizer.symbolize(each.profile) for each in load_all(io.BytesIO(trace))]
     write_module_symbols(results, out)
     return out.getvalue(), [result.profile for result in results]
@@ -164,7 +165,7 @@ def test_one_file_for_all_profiles() -> None:
 def test_names_are_those_of_the_mode() -> None:
     """Function names are as `demangle` has them."""
     for mode in ("default", "full", "none"):
-        symbols, (profile,) = symbols_of(trace_of("perf"), LEDGER, demangle=mode)
+        symbols, (profile,) = symbols_of(trace_of("perf"), LEDGER, options=Options(demangle=mode))
         (again,) = [each.profile for each in load_all(io.BytesIO(trace_of("perf") + symbols))]
         assert stacks(again) == stacks(profile)
         assert (b"_ZN" in symbols) == (mode == "none")

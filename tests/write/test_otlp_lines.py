@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symbolize import Profile, Result, Symbolizer, UsageError, load, load_all, lookup, write_otlp
+from symbolize import Options, Profile, Result, Symbolizer, UsageError, load, load_all, lookup, write_otlp
 from symbolize.cli import main
 from symbolize.core.protobuf import field
 from symbolize.elf import ElfImage, read_symbols
@@ -441,5 +441,5 @@ def test_sample_type(sample_type: str) -> None:
     maker.message.resource_profiles.add().CopyFrom(maker.message.resource_profiles[0])
     profiles = load_all(io.BytesIO(maker.encode()))
     assert all(len(each.profile.sample_types) == 2 for each in profiles)
-    with Symbolizer(str(BINARIES / "gcc-pie"), sample_type=sample_type) as symbolizer:
+    with Symbolizer(str(BINARIES / "gcc-pie"), Options(sample_type=sample_type)) as symbolizer:
         assert write_otlp(profiles, symbolizer, io.BytesIO()) == len(addresses(LEDGER))

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from symbolize import Profile, Symbolizer, load, write
+from symbolize import Options, Profile, Symbolizer, load, write
 from symbolize.elf import ElfImage, read_symbols
 from symbolize.elf.symbols import STT_FUNC
 from symbolize.enrich.tail_calls import SUFFIX
@@ -160,7 +160,7 @@ def as_profile(stops: Sequence[Stop], maps: str) -> Profile:
 def ours(made: Profile, maps: str) -> list[list[Frame]]:
     """The frames that symbolize makes of a profile."""
     files = {line.split(maxsplit=5)[5] for line in maps.splitlines() if "r-xp" in line and "/" in line}
-    with Symbolizer([*sorted(files), DEBUG], demangle="none", tail_calls=True) as symbolizer:
+    with Symbolizer([*sorted(files), DEBUG], Options(demangle="none", tail_calls=True)) as symbolizer:
         stacks = symbolizer.symbolize(made).profile.stacks()
     mark = SUFFIX.decode()
     found = []
