@@ -52,7 +52,7 @@ class Options:
             tail_calls=self.tail_calls,
             check_stacks=self.check_stacks,
         )
-        if self.proguard_maps:
+        if self.proguard_maps != ():
             from symbolize.resolve.arguments import as_paths
 
             maps = tuple(as_paths(self.proguard_maps, "proguard_maps"))

@@ -250,6 +250,12 @@ def test_wrong_values() -> None:
         assert "--" not in str(raised.value)
 
 
+def test_options_can_be_compared() -> None:
+    """Whatever sequences they were made of: processes that serve are told apart by them."""
+    made = {Options(proguard_maps=maps) for maps in ([], ())} | {Options(proguard_maps=maps) for maps in (["a"], "a")}
+    assert len(made) == 2
+
+
 def test_messages_name_no_options() -> None:
     """Strings of the library hold no option of the command. Those of other programs are named with these."""
     options = {"--binaries", "--cache", "--debuginfod", "--pid", "--merge", "--again", "--out", "--proguard-map"}
