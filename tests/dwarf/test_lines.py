@@ -109,6 +109,14 @@ def test_sequences_are_read_apart() -> None:
         assert line_at(operations, 0x1000, 0x1007, 0x1008) == [3, 3, 0]
 
 
+def test_sequences_are_read_again() -> None:
+    """Nor is the begin of one that is read a second time, because it goes back behind rows that were left out (rules
+    R34, R35)."""
+    back = [advance_pc((1 << 64) - 8), advance_line(1), copy, advance_pc(8), end_sequence]
+    operations = [START, copy, advance_pc(4), copy, advance_pc(12), advance_line(1), copy, *back]
+    assert line_at(operations, 0x1000, 0x1007, 0x1008, 0x100F, 0x1010) == [1, 1, 3, 3, 0]
+
+
 def test_own_unit_answers() -> None:
     """Where sequences of several units overlap, that of the function's unit answers, else any (rule R37)."""
     a = unit(function("f", 0x1000, 8), lines=Lines(sequence((0x1000, 1), end=0x1020)))

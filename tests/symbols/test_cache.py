@@ -16,7 +16,7 @@ from symbolize.elf import ElfImage
 from symbolize.symbols import Binary, TableCache, build_table
 from symbolize.symbols.answer import Answer
 from symbolize.symbols.cache import SEEN, facts_of, source_of, table_name
-from symbolize.symbols.table import SymbolTable
+from symbolize.symbols.table import Frames, SymbolTable
 from symbolize.symbols.table_file import FORMAT, PREFIX, DamagedTable, Facts, crc32, is_sound, read_table
 from tests.support.dump_tables import digest, table_of
 from tests.support.elf_writer import ALLOC, NOTE, Section, Symbol, build_id_note, elf_file, text
@@ -275,18 +275,26 @@ def test_use_is_no_change(binary: Path, cache: TableCache) -> None:
     assert path.stat().st_atime > 0
 
 
+def broken(vaddrs: object) -> Frames:
+    """What looking up in a file that changes meanwhile may come to."""
+    raise IndexError(vaddrs)
+
+
 def test_ready_table_whose_file_changes(tmp_path: Path) -> None:
-    """A table that was made ahead answers, and if its file changes a new one is made of the binary (R280)."""
+    """A table that was made ahead answers, and if its file changes a new one is made of the binary, whatever came of
+    reading the old one (R280)."""
     with ElfImage.open(LEDGER) as image, ElfImage.open(BINARIES / "gcc-o0" / "ledger") as other:
         vaddrs = np.array(vaddrs_of(image)[:200], np.uint64)
         write_table_at(build_table([other]), facts_of([other]), str(tmp_path / "ready"))
         ready, _ = read_table(str(tmp_path / "ready"))
         ahead = SimpleNamespace(find=lambda binary, vaddrs: ready)
-        binaries = [Binary([image]) for _ in range(3)]
+        binaries = [Binary([image]) for _ in range(4)]
         expected = told(binaries[0].answer(vaddrs))
         assert told(binaries[1].answer(vaddrs, tables=ahead)) != expected
         os.utime(tmp_path / "ready", (1, 1))
         assert told(binaries[2].answer(vaddrs, tables=ahead)) == expected
+        ready.lookup = broken  # type: ignore[method-assign]
+        assert told(binaries[3].answer(vaddrs, tables=ahead)) == expected
 
 
 def test_order_of_the_files_counts(cache: TableCache) -> None:

@@ -133,11 +133,11 @@ def chains_to_last(graph: CallGraph) -> tuple[list[list[int]], bool]:
     return [[pc for _, pc in chain] for chain in chains], is_whole
 
 
-@pytest.mark.parametrize("completes", [{}, {"specification": Ref("declared")}], ids=str)
+@pytest.mark.parametrize("completes", ["", "specification", "abstract_origin"])
 @pytest.mark.parametrize("count", [1, 2])
-def test_functions_of_one_name(count: int, completes: dict[str, Ref]) -> None:
-    """Where a call names a declaration, its function is the only one of that name, or that completes it; of several it
-    is none."""
+def test_functions_of_one_name(count: int, completes: str) -> None:
+    """Where a call names a declaration, its function is the only one of that name, or without a symbol the only one
+    that completes it; of several it is none."""
     places = (0x1200, 0x1300)[:count]
     graph = graph_of(
         function("main", 0x1100, 0x80, call("declared", RETURN), **LISTED),
@@ -148,11 +148,12 @@ def test_functions_of_one_name(count: int, completes: dict[str, Ref]) -> None:
                 each,
                 0x40,
                 tail_call("last", each + 0x10),
-                **LISTED | {"decl_file": 1, "decl_line": each} | completes,
+                **LISTED,
+                **{completes: Ref("declared")} if completes else {"decl_file": 1, "decl_line": each},
             )
             for each in places
         ),
-        more=[Symbol("helper", each, 0x40, FUNC, LOCAL) for each in places],
+        more=[Symbol("helper", each, 0x40, FUNC, LOCAL) for each in places if not completes],
     )
     assert chains_to_last(graph) == (([[0x1210]], True) if count == 1 else ([], False))
 

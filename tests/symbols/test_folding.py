@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -172,6 +173,18 @@ def test_the_whole_range_is_folded() -> None:
     frames = table.lookup(vaddrs)
     assert frames.folded.tolist() == [False] + [True] * (end - begin) + [False]
     assert (np.diff(frames.offsets) > 1).any()
+
+
+def test_addresses_in_any_order() -> None:
+    """Which of the addresses that were asked for are in shared code is told by their places, also where some are asked
+    for twice and others are elsewhere."""
+    binary = opened("lld-all")
+    begins = [code.begin for code in shared_of(binary.table())]
+    vaddrs = np.array([1, *begins[::-1], begins[2], 2, begins[2] + 1], np.uint64)
+    folded = binary.answer(vaddrs).folded
+    assert sorted(code.begin for code, _ in folded) == begins
+    for code, rows in folded:
+        assert rows.tolist() == [row for row, vaddr in enumerate(vaddrs.tolist()) if code.begin <= vaddr < code.end]
 
 
 @pytest.mark.parametrize("name", ["lld-all", "mold-all", "gold-all", "lld-gcc"])
@@ -431,8 +444,9 @@ def test_definitions_at_one_place() -> None:
 
 
 PARTS = [(0x1020, 0x1028), (0x1000, 0x1004)]
-ENTRIES: dict[str, tuple[dict[str, int], list[tuple[int, int]], list[bool]]] = {
+ENTRIES: dict[str, tuple[dict[str, Any], list[tuple[int, int]], list[bool]]] = {
     "entry_pc": ({"entry_pc": 0x1000, "low_pc": 0x1020}, PARTS, [True, False]),
+    "entry_pc, as an offset": ({"entry_pc": As("udata", 0), "low_pc": 0x1000}, PARTS, [True, False]),
     "low_pc": ({"low_pc": 0x1000}, PARTS, [True, False]),
     "first range": ({}, PARTS, [False, True]),
     "first range, the lowest": ({}, PARTS[::-1], [True, False]),

@@ -13,6 +13,7 @@ from symbolize.unwind import constants as c
 from symbolize.unwind.constants import MAX_FRAMES
 from tests.support.elf_writer import AARCH64, X86_64
 from tests.support.frame_writer import ARM_START, CODE, X86_START, Cie, Fde, block, framed_file, offset
+from tests.support.line_writer import sleb
 from tests.support.made_stacks import (
     ARM_CALL,
     BARE,
@@ -189,6 +190,41 @@ def test_frame_pointers(tmp_path: Path) -> None:
     found, warning = only(unwound(tmp_path, data, [Dump(pointed, wrong)]))
     assert found == [BARE]
     assert "leads to no call" in warning
+
+
+@pytest.mark.parametrize(("machine", "is_known"), [("x86-64", True), ("aarch64", False)])
+def test_stack_pointer_behind_a_frame_pointer(machine: str, is_known: bool, tmp_path: Path) -> None:
+    """On x86-64 the stack pointer of a caller is right above what the frame pointer points to; on aarch64 it may be
+    anywhere (R310, frame pointers)."""
+    root = Fde(ROOT, 0x100, bytes([c.DW_CFA_undefined, 16 if is_known else 30]))
+    if is_known:
+        data = framed_file([Cie([Fde(CALLER, 0x100, FRAME), root])], code_of())
+        values = registers(pc=BASE + BARE + 4, x6=STACK + 16)
+    else:
+        caller = Fde(CALLER, 0x100, FRAME + offset(30, 1))
+        data = framed_file([Cie([caller, root], ARM_START, return_register=30)], code_of(ARM_CALL), machine=AARCH64)
+        values = registers(machine, BASE + BARE + 4, x29=STACK + 16)
+    stack = words(1, 2, STACK + 48, returns(CALLER), 4, 5, returns(ROOT), 0)
+    found, warning = only(unwound(tmp_path, data, [Dump(values, stack)], machine))
+    assert found == [BARE, CALLER, ROOT][: 3 if is_known else 2]
+    assert ("the value of a register is not known" in warning) != is_known
+
+
+LOST = {
+    "by rule": bytes([c.DW_CFA_undefined, 3]),
+    "with memory beside the copy": bytes([c.DW_CFA_offset_extended_sf, 3]) + sleb(-100),
+}
+
+
+@pytest.mark.parametrize("rule", LOST)
+def test_lost_registers(rule: str, tmp_path: Path) -> None:
+    """A register that is lost in one frame is unknown in all above it, and costs only those that need it (R307, rules
+    of frames)."""
+    dump = Dump(registers(x3=STACK + 64), SOUND)
+    assert only(unwound(tmp_path, program_file(LOST[rule]), [dump])) == ([LEAF, CALLER, ROOT], "")
+    needed = program_file(LOST[rule], root=bytes([c.DW_CFA_def_cfa, 3, 0]))
+    found, warning = only(unwound(tmp_path, needed, [dump]))
+    assert (found, "the value of a register is not known" in warning) == ([LEAF, CALLER, ROOT], True)
 
 
 def test_outermost_frame_pointer(tmp_path: Path) -> None:
