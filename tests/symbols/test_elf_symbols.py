@@ -9,7 +9,7 @@ from symbolize.symbols import Binary, build_table
 from symbolize.symbols.build import symbol_tables
 from symbolize.symbols.elf_symbols import symbol_layer
 from tests.support import elf_writer
-from tests.support.dwarf_writer import As, C, function
+from tests.support.dwarf_writer import As, C, die, function
 from tests.support.eh_frame import Frames, eh_frame
 from tests.support.elf_writer import (
     ABS,
@@ -57,6 +57,13 @@ def test_nested_functions(symbol: str, is_own: bool) -> None:
     table = build_table([image_of([described], symbols=[S(symbol, 0x1000, 8, FUNC, LOCAL)])])
     shown = table.functions.shown(table.lookup(np.array([0x1000], np.uint64)).function.astype(np.int64), "default")
     assert (shown.names[0], shown.system_names[0]) == (b"f", symbol.encode() if is_own else b"f")
+
+
+def test_functions_of_c_in_namespaces() -> None:
+    """A function that is `extern "C"` in a namespace has the symbol that its last component is (rule R6)."""
+    described = unit(die("namespace", function("f", 0x1000, 8), name="n"))
+    names = [frames_at(image_of([described], symbols=[S(name, 0x1000, 8)]), 0x1000)[0][0].name for name in ("f", "g")]
+    assert names == ["f", "n::f"]
 
 
 PAIRS = {

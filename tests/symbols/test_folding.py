@@ -269,13 +269,15 @@ SEVERAL = {
 
 
 def is_folded(symbols: Sequence[Symbol], units: Sequence[Unit] = ()) -> bool:
-    """Whether what stands at 0x1000 is folded; symbols move there. Asked alone and of the whole table."""
+    """Whether what stands at 0x1000 is folded, to the last of four bytes; symbols move there. Asked alone and of the
+    whole table."""
     moved = [each._replace(value=0x1000 + each.value) if each.type != FILE else each for each in symbols]
-    vaddr = np.array([0x1000], np.uint64)
-    answers = set()
+    vaddrs = np.array([0x1000, 0x1003], np.uint64)
+    answers: set[bool] = set()
     for order in (moved, moved[::-1]) if not any(each.type == FILE for each in moved) else (moved,):
         binary = Binary([image_of(units, symbols=order)])
-        answers |= {bool(t.lookup(vaddr).folded[0]) for t in (table_of(binary, [0x1000]), binary.table())}
+        for table in (table_of(binary, vaddrs.tolist()), binary.table()):
+            answers |= set(table.lookup(vaddrs).folded.tolist())
     (answer,) = answers
     return answer
 
@@ -349,7 +351,7 @@ def test_definitions_in_split_units(version: int, tmp_path: Path) -> None:
             assert bool(table.lookup(np.array([0x1000], np.uint64)).folded[0]) == expected
 
 
-GCC, CLANG = "GNU C++17 12.2.0", "clang version 19.1.7"
+GCC, CLANG, GIMPLE = "GNU C++17 12.2.0", "clang version 19.1.7", "GNU GIMPLE 12.2.0 -flto"
 
 
 @pytest.mark.parametrize(
@@ -361,6 +363,7 @@ GCC, CLANG = "GNU C++17 12.2.0", "clang version 19.1.7"
         ([CLANG, GCC], True),
         ([CLANG], True),
         ([CLANG, CLANG], True),
+        ([GIMPLE], True),
     ],
     ids=str,
 )
@@ -403,6 +406,25 @@ def test_definitions_of_namesakes() -> None:
     others = (S("third", 0x100, 4), S("fourth", 0x100, 4))
     away = c_unit(defined("third", 0x1100, 3), defined("second", 0, 9))
     assert not is_folded((*PAIR, *others), [c_unit(defined("first", 0x1000, 3)), away])
+
+
+def test_places_of_namesakes() -> None:
+    """Nor is it where a candidate without a definition is declared (rules R119, R159)."""
+    far = 0x1100
+    pairs = [
+        (S(f"_ZL5{one}v", size=4), S(f"_ZL6{other}v", size=4))
+        for one, other in (("first", "second"), ("third", "fourth"))
+    ]
+    symbols = [each._replace(value=place) for place, pair in zip((0x1000, far), pairs, strict=True) for each in pair]
+    near = c_unit(defined("first", 0x1000, 3, linkage_name="_ZL5firstv"), producer=CLANG)
+    away = c_unit(
+        defined("third", far, 70, linkage_name="_ZL5thirdv"),
+        defined("second", 0x1800, 77, linkage_name="_ZL6secondv"),
+        producer=CLANG,
+    )
+    shared = shared_of(Binary([image_of([near, away], symbols=symbols)]).table())
+    assert [code.begin for code in shared] == [0x1000, far]
+    assert shared[0].candidates == [Candidate(b"_ZL5firstv", b"/src/a.c", 3), Candidate(b"_ZL6secondv", b"", 0)]
 
 
 def test_definitions_in_other_units() -> None:
