@@ -13,7 +13,7 @@ from symbolize import Profile, Reason
 from symbolize.cli.main import main
 from symbolize.core.verdict import Verdict
 from symbolize.elf import read_build_id
-from symbolize.profile import IdOrigin, caveats_of
+from symbolize.profile import IdOrigin, caveats_of, with_caveats
 from symbolize.serve.profiles import short
 from symbolize.write.outputs import OUTPUTS, Output
 from tests.support.fixture_files import BINARIES, GPERFTOOLS
@@ -72,6 +72,14 @@ class TestCaveats:
         result = symbolize.symbolize(made, tmp_path)
         (text,) = caveats_of(result.profile)
         assert "tool\\xdcff, 100.0 % (supported: " in text
+
+    def test_each_once(self) -> None:
+        """A sentence that a profile has already is there once; earlier ones stay where earlier names do."""
+        made = symbolize.symbolize(RECORDED, FOLDER).profile
+        (text,) = caveats_of(made)
+        assert caveats_of(with_caveats(made, [text], keeps_earlier=True)) == [text]
+        assert caveats_of(with_caveats(made, [f"{text}!"], keeps_earlier=True)) == [text, f"{text}!"]
+        assert caveats_of(with_caveats(made, [f"{text}!"], keeps_earlier=False)) == [f"{text}!"]
 
     @pytest.mark.parametrize("output", [each for each in OUTPUTS if each.name not in ("folded", "csv", "parquet")])
     def test_outputs(self, output: Output, tmp_path: Path) -> None:

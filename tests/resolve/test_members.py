@@ -57,6 +57,9 @@ def test_list_of_an_archive(tmp_path: Path) -> None:
     data[gone + 42 : gone + 46] = (3).to_bytes(4, "little")
     path.write_bytes(data)
     found = {member.name: member for member in read_members(str(path), (".so",))}
+    (tmp_path / "damaged").write_bytes(data[:entries] + b"PK\1\3" + data[entries + 4 :])
+    with pytest.raises(ValueError, match="is a corrupt archive"):
+        read_members(str(tmp_path / "damaged"), (".so",))
     assert {name: (member.size, member.is_stored) for name, member in found.items()} == {
         "lib/a.so": (6, True),
         "lib/b.so.dbg": (80, False),

@@ -239,6 +239,85 @@ def test_expressions(name: str, tmp_path: Path) -> None:
     assert ("damaged or unknown" in warning) is not is_sound
 
 
+WORDS = 3, 0, 7, (1 << 64) - 5, 1 << 63
+BINARY = {
+    "and": lambda a, b: a & b, "minus": lambda a, b: a - b, "mul": lambda a, b: a * b, "or": lambda a, b: a | b,
+    "plus": lambda a, b: a + b, "shl": lambda a, b: a << b if b < 64 else 0, "shr": lambda a, b: a >> min(b, 64),
+    "shra": lambda a, b: signed(a) >> min(b, 64), "xor": lambda a, b: a ^ b,
+    "eq": lambda a, b: signed(a) == signed(b), "ge": lambda a, b: signed(a) >= signed(b),
+    "gt": lambda a, b: signed(a) > signed(b), "le": lambda a, b: signed(a) <= signed(b),
+    "lt": lambda a, b: signed(a) < signed(b), "ne": lambda a, b: signed(a) != signed(b),
+}  # fmt: skip
+UNARY = {"abs": lambda a: abs(signed(a)), "neg": lambda a: -a, "not": lambda a: ~a}
+
+
+def signed(word: int) -> int:
+    """A word as a signed number."""
+    return word - (1 << 64) if word >> 63 else word
+
+
+@pytest.mark.parametrize("name", [*BINARY, *UNARY])
+def test_operations(name: str, tmp_path: Path) -> None:
+    """Operations calculate with words of 64 bits, of which comparisons and `shra` take the signs (R314)."""
+    if name in UNARY:
+        cases = [([a], UNARY[name](a)) for a in WORDS]
+    else:
+        cases = [([a, b], BINARY[name](a, b)) for a in WORDS for b in WORDS]
+    operation, wrong = getattr(c, f"DW_OP_{name}"), bytes([c.DW_OP_minus, c.DW_OP_plus])
+    for some in (cases[i : i + 8] for i in range(0, len(cases), 8)):
+        expression = breg(7, 8)
+        for operands, result in some:  # a wrong one moves the CFA
+            pushed = [b"\x0e" + struct.pack("<Q", each % (1 << 64)) for each in (*operands, result)]
+            expression += b"".join(pushed[:-1]) + bytes([operation]) + pushed[-1] + wrong
+        data = program_file(block(c.DW_CFA_def_cfa_expression, expression))
+        assert only(unwound(tmp_path, data, [Dump(registers(), SOUND)]))[0] == [LEAF, CALLER, ROOT]
+
+
+def test_registers_of_a_trampoline() -> None:
+    """The registers of x86-64 are where `struct sigcontext` of the kernel has them, the stack pointer among them."""
+    saved = [
+        "r8",
+        "r9",
+        "r10",
+        "r11",
+        "r12",
+        "r13",
+        "r14",
+        "r15",
+        "rdi",
+        "rsi",
+        "rbp",
+        "rbx",
+        "rdx",
+        "rax",
+        "rcx",
+        "rsp",
+        "rip",
+    ]
+    numbered = [
+        "rax",
+        "rdx",
+        "rcx",
+        "rbx",
+        "rsi",
+        "rdi",
+        "rbp",
+        "rsp",
+        "r8",
+        "r9",
+        "r10",
+        "r11",
+        "r12",
+        "r13",
+        "r14",
+        "r15",
+        "rip",
+    ]  # as in DWARF
+    row = X86_64.trampoline_row
+    assert row[c.FIRST_RULE :: 2].tolist() == [c.OFFSET] * 17
+    assert row[c.FIRST_RULE + 1 :: 2].tolist() == [40 + 8 * saved.index(name) for name in numbered]
+
+
 def test_code_without_binaries() -> None:
     """In a file that was not found no frame pointer is followed (R310, frame pointers)."""
     profile = profile_of("x86-64", [Dump(registers(x6=STACK), words(STACK + 32, returns(CALLER), 0, 0))], [FILE])

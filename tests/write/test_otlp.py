@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -238,6 +239,13 @@ def test_without_sample_types() -> None:
     assert (len(back.samples), [back.strings.text(each) for each in back.comments]) == (0, ["idle"])
     assert profcheck.problems(parse(written(profile))) == []
     assert written(back) == written(profile)
+    message = made()
+    message.location.add(id=1, address=5)
+    message.sample.add(location_id=[1], value=[3])
+    profile = of(message)
+    profile.sample_types, profile.samples.values = [], np.zeros((1, 0), np.int64)
+    back = load(io.BytesIO(written(profile)))
+    assert (back.samples.values.tolist(), len(back.sample_types)) == ([[0]], 1)
 
 
 def test_locations_and_stacks_once() -> None:
