@@ -28,7 +28,7 @@ package("uvicorn")
 from symbolize.core.errors import UsageError
 from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.metrics import Metrics
-from symbolize.serve.otlp import Forward, Passed
+from symbolize.serve.otlp import Forward, Passed, status_body
 
 service = package("opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2")
 
@@ -214,6 +214,16 @@ def test_answers_that_are_none(both: tuple[HttpClient, Backend], status: int) ->
         assert send(server, MESSAGE.read_bytes()).status == Status.BAD_GATEWAY
     finally:
         backend.status = Status.OK
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(400, 3), (401, 16), (403, 7), (404, 5), (408, 4), (413, 8), (415, 3), (422, 3), (429, 8), (500, 13), (503, 14)],
+)
+def test_codes_of_errors(status: int, code: int) -> None:
+    """The codes of google.rpc (code.proto) for what HTTP says: as the mapping in its comments, and what is nearest."""
+    assert json.loads(status_body(status, "no", as_json=True)) == {"code": code, "message": "no"}
+    assert status_body(status, "no", as_json=False) == bytes([8, code, 0x12, 2]) + b"no"
 
 
 def test_answers_without_a_body(both: tuple[HttpClient, Backend]) -> None:

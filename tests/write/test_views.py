@@ -18,6 +18,7 @@ from symbolize.analysis import Filters, Sources, stacks_of
 from symbolize.analysis.text import list_lines, top_lines, tree_lines
 from symbolize.core.errors import UsageError
 from symbolize.core.expressions import compiled
+from symbolize.core.terminal import cells_of
 from symbolize.load import pprof as loader
 from symbolize.profile import Profile
 from symbolize.write.outputs import OUTPUTS, Output, View, output_of
@@ -425,3 +426,5 @@ def test_any_profile(stacks: list[tuple[list[Place], list[int]]], filters: Filte
         list_lines(shown, compiled("REGEX", "."), Sources([])),
     ):
         assert all(line.isprintable() for line in lines)
+    narrow = [*list_lines(shown, compiled("REGEX", "."), Sources([]), 20)][1:]
+    assert all(sum(map(cells_of, line)) <= 20 for line in narrow)
