@@ -1,18 +1,22 @@
-"""An opened ELF file: its headers are read, contents are views of the mapped file."""
+"""An opened ELF file: its headers are read, contents are views of the mapped file.
+
+Compressed sections are SHF_COMPRESSED (gABI) or the older .zdebug (R97, types of compression). The sections of
+relocatable files, in which nothing has an address yet, get virtual bases (R94, sections of object files).
+"""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from symbolize.core.arrays import UInt64
 from symbolize.core.closing import Closeable
-from symbolize.core.compression import CompressionError
+from symbolize.core.compression import ZLIB, ZSTD, CompressionError, inflate_exact
 from symbolize.core.errors import InputError
 from symbolize.core.mapped import MappedFile, let_go
-from symbolize.elf.compressed import inflate_section, inflate_zdebug
 from symbolize.elf.go_header import GO_SECTIONS, code_bounds
 from symbolize.elf.headers import (
     ET_REL,
@@ -28,8 +32,89 @@ from symbolize.elf.headers import (
     holds_code,
     names_of,
 )
-from symbolize.elf.layout import lay_out
 from symbolize.elf.notes import gnu_build_id
+
+ELFCOMPRESS = {1: ZLIB, 2: ZSTD}
+CHDR_SIZE = {False: 12, True: 24}
+ZDEBUG_MAGIC = b"ZLIB"
+ZDEBUG_HEADER = 12
+MAX_SIZE = 1 << 34
+
+
+def inflate_section(data: memoryview, is_64: bool, big_endian: bool, limit: int = MAX_SIZE) -> bytes | memoryview:
+    """The contents of an SHF_COMPRESSED section (R97, types of compression).
+
+    Raises CompressionError if it is corrupt or the contents are larger than `limit` bytes.
+    """
+    header_size = CHDR_SIZE[is_64]
+    if len(data) < header_size:
+        raise CompressionError("", "compression header is cut off")
+    order: Any = "big" if big_endian else "little"
+    kind = int.from_bytes(data[0:4], order)
+    size = int.from_bytes(data[8:16] if is_64 else data[4:8], order)
+    check_limit(size, len(data), limit)
+    if kind not in ELFCOMPRESS:
+        raise CompressionError("", f"unknown compression type {kind}")
+    return inflate_exact(data[header_size:], ELFCOMPRESS[kind], size)
+
+
+def inflate_zdebug(data: memoryview, limit: int = MAX_SIZE) -> bytes | memoryview:
+    """The contents of a .zdebug section: `ZLIB`, a big-endian size, a zlib stream (R98, .zdebug sections)."""
+    if bytes(data[: len(ZDEBUG_MAGIC)]) != ZDEBUG_MAGIC or len(data) < ZDEBUG_HEADER:
+        raise CompressionError("", "no ZLIB header")
+    size = int.from_bytes(data[len(ZDEBUG_MAGIC) : ZDEBUG_HEADER], "big")
+    check_limit(size, len(data), limit)
+    return inflate_exact(data[ZDEBUG_HEADER:], ZLIB, size)
+
+
+def check_limit(size: int, compressed: int, limit: int) -> None:
+    """Refuse a size that is out of all proportion to the file (R99, sizes of compressed sections)."""
+    if size > min(limit, MAX_SIZE):
+        problem = f"claims to expand from {compressed} to {size} bytes, out of all proportion to the file"
+        raise CompressionError("", problem)
+
+
+ALIGNMENT = 16
+MAX_ALIGNMENT = 1 << 16
+SHORT_ADDRESSES = frozenset({"EM_AVR", "EM_MSP430"})
+"""Machines whose DWARF may have addresses of 16 bits."""
+
+
+def lay_out(sections: Sequence["Section"], is_64: bool, machine: str) -> list["Section"]:
+    """The sections with virtual bases as vaddrs: those that are loaded behind one another, all others at 0.
+
+    A file and its debug file get the same bases. The lowest base exceeds every offset into a section, so that an
+    unrelocated address is in none (R56, discarded code near zero), and no two sections touch. A section that does not
+    fit into the address space is not loaded.
+    """
+    if machine in SHORT_ADDRESSES:
+        result = placed(sections, 1 << 16, ALIGNMENT)
+        if all(new.flags == old.flags for new, old in zip(result, sections, strict=True)):
+            return result
+    return placed(sections, 1 << (63 if is_64 else 31), MAX_ALIGNMENT)
+
+
+def placed(sections: Sequence["Section"], limit: int, first_alignment: int) -> list["Section"]:
+    """The sections with bases below `limit`, the lowest of which has the alignment `first_alignment`."""
+    loaded = [section.size for section in sections if section.flags & SHF_ALLOC and section.size < limit // 2]
+    base = aligned(max(loaded, default=0) + 1, first_alignment)
+    result = []
+    for section in sections:
+        vaddr, flags = 0, section.flags
+        if flags & SHF_ALLOC:
+            vaddr = aligned(base, min(max(section.alignment, ALIGNMENT), MAX_ALIGNMENT))
+            if vaddr + section.size < limit:
+                base = vaddr + section.size + 1
+            else:
+                vaddr, flags = 0, flags & ~SHF_ALLOC
+        result.append(section._replace(vaddr=vaddr, flags=flags))
+    return result
+
+
+def aligned(value: int, alignment: int) -> int:
+    """`value` rounded up to a multiple."""
+    return -(-value // alignment) * alignment
+
 
 MAX_SECTIONS = 1 << 20
 MAX_SEGMENTS = 1 << 16

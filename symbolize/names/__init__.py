@@ -1,11 +1,5 @@
 """Demangling by language, simplification modes and clone suffixes (R114-R117)."""
 
-from symbolize.names.android_linker import (
-    LINKER_MARK,
-    LINKER_PREFIX,
-    demangle_android_linker,
-    is_android_linker,
-)
 from symbolize.names.demangling import MODES, Mode, demangle, same_function, scope_text
 from symbolize.names.identity import (
     encodes,
@@ -16,7 +10,13 @@ from symbolize.names.identity import (
     public_name,
     variants,
 )
-from symbolize.names.shown import shown_names
+from symbolize.names.shown import (
+    LINKER_MARK,
+    LINKER_PREFIX,
+    demangle_android_linker,
+    is_android_linker,
+    shown_names,
+)
 from symbolize.names.simplify import drop_clone_notes, drop_template_arguments, simplify, simplify_plain
 from symbolize.names.suffixes import last_component, own_name, split_suffix, strip_version
 

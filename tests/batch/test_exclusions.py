@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.batch.exclusions import Exclusions
+from symbolize.batch.job import Exclusions
 from symbolize.batch.manifest import State
 from symbolize.batch.tasks import UNREADABLE
 from symbolize.cli.batch_options import kinds_of, with_all_kinds

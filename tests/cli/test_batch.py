@@ -21,9 +21,8 @@ from symbolize.batch.engines.engine import Limits
 from symbolize.batch.job import Plan, Shard
 from symbolize.batch.manifest import State
 from symbolize.cli import main
-from symbolize.cli.batch import plan_of
+from symbolize.cli.batch import keep_watching, plan_of, stop_on_signals
 from symbolize.cli.batch_options import batch_parser
-from symbolize.cli.batch_watching import keep_watching, stop_on_signals
 from symbolize.core.errors import UsageError
 from symbolize.symbols import DEFAULT_LIMIT, default_folder
 from tests.support.batch_runs import (
@@ -444,7 +443,7 @@ def test_looks_while_watching(monkeypatch: pytest.MonkeyPatch) -> None:
         is_settled=lambda found, look: (found, look), end_scan=lambda look: events.append(("end", look))
     )
     monkeypatch.setattr(time, "monotonic", lambda: 25 * stopping.looks)
-    monkeypatch.setattr("symbolize.cli.batch_watching.LOOK_AFTER_EVERY", 100.0)
+    monkeypatch.setattr("symbolize.cli.batch.LOOK_AFTER_EVERY", 100.0)
     keep_watching(batch, manifest, 3.5, stopping, lambda: events.append("failed"))
     expected: list[object] = []
     for look in range(7):

@@ -10,7 +10,7 @@ import termios
 import pytest
 
 from symbolize.batch.manifest import Renewed
-from symbolize.cli.batch_progress import MAX_NAMED, BatchProgress
+from symbolize.cli.batch_monitoring import MAX_NAMED, BatchProgress
 from tests.support import batch_events as events
 
 
@@ -112,7 +112,7 @@ def test_failures_are_counted_in_lines(capsys: pytest.CaptureFixture[str]) -> No
 SHOWS = """
 import sys, time
 sys.path.insert(0, {root!r})
-from symbolize.cli.batch_progress import BatchProgress
+from symbolize.cli.batch_monitoring import BatchProgress
 from tests.support import batch_events as events
 with BatchProgress() as progress:
     assert "tqdm" not in sys.modules

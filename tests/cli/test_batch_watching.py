@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from symbolize.cli import main
-from symbolize.cli.batch_watching import PATIENCE, calling_on_hangup
+from symbolize.cli.batch import PATIENCE, calling_on_hangup
 from tests.support.batch_runs import BINS, SPECTRA, copies, kill_group, outputs, run, start, wait_until
 from tests.support.fixture_files import BINARIES
 from tests.support.poison import Saboteur

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symbolize.drop_in.trace_lines import LONGEST, trace_line
+from symbolize.drop_in.log import LONGEST, trace_line
 from symbolize.elf import ElfImage, inside_calls
 from tests.support.drop_ins import SPECTRA, Output, other, own
 from tests.support.elf_writer import ALLOC, EXEC, Section, Segment, Symbol, elf_file

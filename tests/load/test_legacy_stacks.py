@@ -18,7 +18,7 @@ from symbolize import Symbolizer
 from symbolize.core.arrays import NONE
 from symbolize.core.errors import InputError
 from symbolize.load import load as load_any
-from symbolize.load.encoding import without_mark
+from symbolize.load.content import without_mark
 from symbolize.load.legacy import folded, folded_scan, named_stacks, perf_script
 from symbolize.profile.model import AddressKind, Profile
 from tests.support import dump_profiles, interpreted

@@ -12,7 +12,7 @@ import pytest
 from symbolize.core.errors import InputError
 from symbolize.load import load_all
 from symbolize.load.perfetto import dumps as heap_dumps
-from symbolize.load.perfetto import heaps, packet_reader, processes, samples, scan, sessions
+from symbolize.load.perfetto import heaps, packet_reader, processes, samples, scan, trace
 from symbolize.load.perfetto import load as loading
 from symbolize.load.perfetto import packets as rare_packets
 from symbolize.load.perfetto import trace as tracing
@@ -232,7 +232,7 @@ def test_more_dumps_than_any_trace_has(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_more_kinds_of_samples_than_any_trace_has(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples of events beyond a limit are left out with a warning, whatever kind of sample they are."""
-    monkeypatch.setattr(sessions, "MAX_SESSIONS", 1)
+    monkeypatch.setattr(trace, "MAX_SESSIONS", 1)
     event = w.message({1: w.message({2: 5}), 6: 2, 9: w.message({2: "event"})})
     chromium = w.packet(3, w.CLEARED, CHROMIUM) + (THREAD + stream([1], [20])).replace(b"P\x01", b"P\x03")
     for more in (

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from symbolize.core.errors import InputError, OutputError
 from symbolize.storage import backend as places
-from symbolize.storage.backend import PIECE, ObjectStorage, Storage, copy
-from symbolize.storage.scratch import Scratch
+from symbolize.storage.backend import PIECE, ObjectStorage, Scratch, Storage, copy
 from tests.support.batch_runs import files_below
 from tests.support.buckets import Bucket
 from tests.support.storage_files import BAD_NAMES, content, write
@@ -67,7 +66,7 @@ def test_links_are_no_files_of_a_place(tmp_path: Path) -> None:
 
 def test_copies_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what they are copies of, until they have to make room; one that was just asked for stays."""
-    monkeypatch.setattr("symbolize.storage.scratch.LIMIT", 10)
+    monkeypatch.setattr("symbolize.storage.backend.LIMIT", 10)
     scratch = Scratch(str(tmp_path))
     for identity in "abc":
         with scratch.copy(identity) as file:

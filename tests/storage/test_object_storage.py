@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from symbolize.core.errors import InputError, OutputError, UsageError
+from symbolize.storage import backend
 from symbolize.storage import backend as places
-from symbolize.storage import scratch
 from symbolize.storage.backend import Storage
 from tests.support.batch_runs import files_below
 from tests.support.buckets import Bucket, impatient
@@ -143,7 +143,7 @@ def test_what_readers_see(place: Storage, bucket: Bucket, monkeypatch: pytest.Mo
 def test_copies(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An object is fetched once for all processes of a machine, again when it has changed, and the copies do not
     grow without end."""
-    monkeypatch.setattr(scratch, "LIMIT", 250)
+    monkeypatch.setattr(backend, "LIMIT", 250)
     folder = tmp_path / "scratch"
     place = Storage.of(bucket.url, str(folder))
     write(place, "x", bytes(100))
@@ -153,7 +153,7 @@ def test_copies(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert place.read_file("x") != first and content(place, "x") == b"1" * 100
     write(place, "y", bytes(100))
     assert len({first, place.read_file("x"), place.read_file("y")}) == len(os.listdir(folder)) == 3
-    monkeypatch.setattr(scratch, "IN_USE", 0)
+    monkeypatch.setattr(backend, "IN_USE", 0)
     os.utime(first, (1, 1))
     write(place, "z", bytes(100))
     place.read_file("z")
