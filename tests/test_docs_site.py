@@ -37,7 +37,7 @@ def test_site(tmp_path: Path) -> None:
     assert [str(style) for style in styles if re.search(foreign, style.read_text())] == []
     text = re.sub(r"<[^>]+>", "", (tmp_path / "api.html").read_text())
     assert "Symbolize one profile, which is read from" in text
-    assert "nearest_line: bool = False" in text
+    assert "options: Options = DEFAULTS" in text
 
 
 def pictures() -> list[str]:

@@ -17,7 +17,8 @@ from typing import Any
 from symbolize.core.files import os_error_text, require_regular
 
 VERSION = 7
-BUSY_SECONDS = 5.0
+BUSY_SECONDS = 20.0
+"""How long to wait for other processes that write; walking the folders anew takes as long where machines are busy."""
 FORGOTTEN = 90 * 86400
 """Seconds after which the files below a folder that nobody asked for are forgotten."""
 
