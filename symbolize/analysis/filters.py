@@ -98,6 +98,7 @@ def selected(profile: Profile, filters: Filters) -> Profile:
     if not lines.all():
         left = offsets_of(np.bincount(np.repeat(np.arange(len(counts)), counts)[lines], minlength=len(counts)))
         locations = replace(locations, lines=locations.lines.take(lines), line_offsets=left)
+    profile = with_recorded(profile, kept, places & (not (filters.tagroot or filters.tagleaf)))
     samples, unknown = samples.taken(kept, places), dict(profile.unknown)
     if raw := unknown.get("sample"):
         unknown["sample"] = raw.taken(np.flatnonzero(kept))
@@ -108,6 +109,27 @@ def selected(profile: Profile, filters: Filters) -> Profile:
 
         return labels_shown(profile, filters.tagshow, filters.taghide)
     return profile
+
+
+def with_recorded(profile: Profile, kept: Bool, places: Bool) -> Profile:
+    """The profile with the times and the copies of stacks of the samples that are `kept`, by their numbers among these.
+
+    Callers are put behind the last frame of a stack: a copy is left out if that is not in one of `places`
+    (bool[locations]), which are as they were recorded.
+    """
+    times, dumps, warnings = profile.sample_times, profile.stack_dumps, profile.warnings
+    if times is not None:
+        times = times.taken(kept)
+    if dumps is not None:
+        warnings = [each for each in warnings if each != dumps.warning]
+        last = profile.samples.location_offsets[dumps.sample + 1] - 1
+        wanted = kept[dumps.sample]
+        is_open = wanted & places[profile.samples.locations[last]]
+        if cut := int(wanted.sum() - is_open.sum()):
+            warnings.append(f"{cut:,} stacks were not unwound before frames were filtered: they lack their callers")
+        dumps = dumps.taken(is_open, kept)
+        warnings += [dumps.warning] if len(dumps) else []
+    return replace(profile, sample_times=times, stack_dumps=dumps or None, warnings=warnings)
 
 
 def filtered(profile: Profile, **expressions: str) -> Profile:

@@ -7,6 +7,7 @@ import numpy as np
 
 from symbolize.core.arrays import (
     NONE,
+    Bool,
     Int32,
     Int64,
     UInt64,
@@ -84,6 +85,17 @@ class SampleTimes:
         if is_counter:
             return self.conversion.times(times) if self.conversion is not None else None
         return times if self.is_monotonic else None
+
+    def taken(self, kept: Bool) -> "SampleTimes":
+        """The times of the samples that are `kept`."""
+        rows = kept[self.sample]
+        return replace(
+            self,
+            sample=(np.cumsum(kept) - 1)[self.sample[rows]],
+            time=self.time[rows],
+            column=self.column[rows],
+            value=self.value[rows],
+        )
 
 
 class Borders(NamedTuple):

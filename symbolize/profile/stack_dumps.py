@@ -1,7 +1,7 @@
 """Copies of the stacks of samples whose callers are not known yet, as `perf record --call-graph dwarf` stores them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -52,6 +52,12 @@ class StackDumps:
     def warning(self) -> str:
         """What the profile says until they are unwound."""
         return f"{len(self):,} samples lack their callers until their stack dumps are unwound."
+
+    def taken(self, rows: Bool, kept: Bool) -> "StackDumps":
+        """Those at `rows` (bool[n]), of samples of which the `kept` ones are left."""
+        columns = ("offset", "size", "registers", "is_32bit", "is_full", "space")
+        taken = {name: getattr(self, name)[rows] for name in columns}
+        return replace(self, sample=(np.cumsum(kept) - 1)[self.sample[rows]], **taken)
 
     def __len__(self) -> int:
         return len(self.sample)

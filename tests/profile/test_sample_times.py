@@ -125,6 +125,25 @@ def test_equal_samples_are_one_again() -> None:
     assert combined.sample_times.sample.tolist() == (times.sample - len(samples)).tolist()
 
 
+@pytest.mark.parametrize("label", [1, 2])
+def test_filtered(label: int) -> None:
+    """Samples that filters leave keep their own times."""
+    for seed in range(20):
+        profile, taken = made(np.random.default_rng(seed), seed)
+        profile.strings.add(b"n")  # which is the key of the labels
+        left = profile.filter(tagfocus=f"n={label}")
+        times, samples = left.sample_times, left.samples
+        assert times is not None
+        edges = samples.location_offsets.tolist()
+        found = [
+            (tuple(left.locations.address[samples.locations[edges[row] : edges[row + 1]]].tolist()), *each)
+            for row, *each in zip(
+                times.sample.tolist(), times.time.tolist(), times.column.tolist(), times.value.tolist(), strict=True
+            )
+        ]
+        assert sorted(found) == sorted((stack, *rest) for stack, own, *rest in taken if own == label and rest[0])
+
+
 @pytest.mark.parametrize("limit", ["MAX_COMPARED", "MAX_FRAMES"])
 def test_too_much_to_compare(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     """Where there is too much to compare nothing is taken apart, nothing is known of times, and a warning says so."""
