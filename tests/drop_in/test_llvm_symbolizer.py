@@ -16,11 +16,15 @@ from symbolize.drop_in.binaries import Binaries, Places
 from symbolize.drop_in.input_lines import AT_ONCE, batches
 from symbolize.drop_in.llvm import LlvmSymbolizer
 from symbolize.drop_in.llvm_options import parsed
-from symbolize.elf import ElfImage
+from symbolize.elf import ElfImage, read_symbols
 from symbolize.names import same_function
 from tests.support.drop_ins import SPECTRA, Output, other, own
+from tests.support.dwarf_writer import dwarf_sections, function
+from tests.support.elf_writer import Segment, elf_file, text
 from tests.support.fixture_files import BINARIES
+from tests.support.line_writer import Format, Lines, sequence
 from tests.support.needs import find
+from tests.support.programs import unit
 
 LLVM = find("llvm-symbolizer-19")
 needs_llvm = pytest.mark.needs("llvm-symbolizer-19")
@@ -134,6 +138,17 @@ def test_verbose(tool: Tool) -> None:
     words = ["--verbose", f"--obj={SPECTRA}", INLINED, "1", "main"]
     reference = other([LLVM, *words]).out
     assert tool(words).out == reference.replace(b"  Function start address: 0x23b5\n", b"")
+
+
+@needs_llvm
+def test_offsets_in_symbols(tool: Tool) -> None:
+    """An offset counts below the size of the symbol; a larger one leads to its begin."""
+    with ElfImage.open(SPECTRA) as image:
+        symbols = read_symbols(image, ".symtab")
+        assert symbols is not None
+        (size,) = (int(symbols.size[row]) for row in range(len(symbols)) if symbols.text(symbols.name[row]) == b"main")
+    words = [f"--obj={SPECTRA}", *(f"main+{offset}" for offset in (0, size - 1, size, size + 1, 1 << 40))]
+    assert tool(words).out == other([LLVM, *words]).out
 
 
 LINES = [
@@ -364,6 +379,19 @@ def test_pieces_of_long_lines() -> None:
     expected = [b"a\n", b"\n", b"b" * 10, b"b" * 10, b"b" * 5 + b"\n", b"c" * 10, b"\n", b"d" * 9 + b"\n", b"last"]
     assert found == expected
     assert AT_ONCE >= 1 << 17
+
+
+NAMED = ["main.cold", "main.start"]
+
+
+def test_names_that_end_like_marks_of_copies(tool: Tool, tmp_path: Path) -> None:
+    """Without a symbol table a function has the name that the debug information gives it, whole."""
+    made = [function(name, 0x1000 + 16 * row, 16, decl_file=1, decl_line=9) for row, name in enumerate(NAMED)]
+    lines = Lines(sequence((0x1000, 9), end=0x1020), files=[("a.go", 0)])
+    sections = dwarf_sections([unit(*made, fmt=Format(4), lines=lines)])
+    (tmp_path / "x").write_bytes(elf_file([text(), *sections], [Segment(0x1000, 0x1000)]))
+    found = tool([f"--obj={tmp_path / 'x'}", "0x1004", "0x1014"]).out.split(b"\n")
+    assert [each.decode() for each in found if each and b":" not in each] == NAMED
 
 
 @pytest.mark.parametrize(

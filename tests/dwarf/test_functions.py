@@ -51,6 +51,17 @@ def test_every_format(fmt: Format) -> None:
     ]
 
 
+def test_where_a_function_is_declared() -> None:
+    """File and line are those of the definition, where it and the declaration in the class have some (rule R14)."""
+    declared = die("subprogram", name="f", declaration=True, decl_file=2, decl_line=3, label="f")
+    shape = die("class_type", declared, name="c")
+    made = die("subprogram", specification=Ref("f"), low_pc=0x1000, high_pc=0x10, decl_file=1, decl_line=30)
+    lines = Lines(sequence((0x1000, 31), end=0x1010), files=[("a.cc", 0), ("a.h", 0)])
+    image = image_of([unit(shape, made, fmt=Format(4), lines=lines)])
+    ((frame,),) = frames_at(image, 0x1000)
+    assert (frame.name, frame.start_line) == ("c::f", 30)
+
+
 @pytest.mark.parametrize(
     "high",
     [

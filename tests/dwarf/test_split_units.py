@@ -288,6 +288,20 @@ def test_damaged_type_unit(is_first: bool) -> None:
     assert names_at(image, 0x1000) == [["n::c::f"]]
 
 
+def test_types_of_two_versions(tmp_path: Path) -> None:
+    """A class in .debug_types of a .dwo file may be in one of the type units in its .debug_info (rules R15, R16)."""
+    inner = die("class_type", die("subprogram", name="f", declaration=True), name="inner", label="inner")
+    around = die("class_type", inner, signature=As("ref_sig8", 99))
+    root = die("type_unit", around, language=As("data2", 4))
+    nested = Unit(root, V4, kind=TYPE, bases="none", signature=100, type="inner")
+    declared = die(
+        "class_type", die("subprogram", name="f", declaration=True, label="f"), signature=As("ref_sig8", 100)
+    )
+    made = die("subprogram", specification=Ref("f"), low_pc=As("addrx", Index(0)), high_pc=4)
+    units = [split_unit(declared, made), typed(99, V5, 6), nested]
+    assert names(tmp_path, [skeleton()], 0x1000, a=units) == [["n::c::inner::f"]]
+
+
 def test_missing_type_unit() -> None:
     """Without the type the function keeps its own name (rule R16)."""
     declared = die("class_type", die("subprogram", name="f", declaration=True, label="f"), signature=As("ref_sig8", 99))

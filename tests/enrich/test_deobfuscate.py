@@ -121,6 +121,17 @@ def test_several_maps(tmp_path: Path) -> None:
     assert deobfuscator.problems == ["the ProGuard maps contradict each other on 1 functions, left as they are"]
 
 
+def test_class_that_occurs_twice(tmp_path: Path) -> None:
+    """It is not translated, whenever it is asked for; others of the map are (rule R174)."""
+    path = written(tmp_path, "org.c.C -> c.c:\n  void f() -> a\norg.b.B -> b.b:\n  void f() -> a\norg.d.D -> b.b:\n")
+    deobfuscator = Deobfuscator([path])
+    for name, expected in (("c.c.a", "org.c.C.f"), ("b.b.a", "b.b.a"), ("b.b.a", "b.b.a")):
+        made = loaded([java(Line(name, "", 1))])
+        deobfuscator.apply(made)
+        assert frames_of(made)[0][0][0] == expected
+    assert deobfuscator.problems == [f"{path}: class b.b occurs twice, so that it is not translated"]
+
+
 def test_several_profiles(tmp_path: Path) -> None:
     """What the first profile did not ask for is read for the next."""
     deobfuscator = Deobfuscator([written(tmp_path)])

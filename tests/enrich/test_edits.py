@@ -262,10 +262,11 @@ def test_synthesize() -> None:
         Place(nameless.start + 0x40, 3),
         Place(0x50, 0),
         Place(0, 0),
+        Place(EXE.start - 0x10, 1),  # below the mapping that it is said to be in
     ]
     profile = load(pprof_writer.profile([EXE, vdso, nameless], [(places, (1,))]), "made")
     named = synthesize(profile)
-    assert names(named) == [["[app+0x1010]", "f", "g", "[vdso]+0x30", "0x100040", "0x50", ""]]
+    assert names(named) == [["[app+0x1010]", "f", "g", "[vdso]+0x30", "0x100040", "0x50", "", "[app+0x3ffff0]"]]
     assert not named.mappings.has_functions.any()
     assert synthesize(named).locations is named.locations or names(synthesize(named)) == names(named)
     profile.address_kinds = np.array([AddressKind.IN_FILE, *[AddressKind.PROCESS] * 2], np.uint8)

@@ -259,6 +259,27 @@ class TestOneBuildIdAndSeveralBuilds:
         assert len(builds_of([code, here])) == 1
         assert len(builds_of([code, elsewhere])) == 2
 
+    @pytest.mark.parametrize(("moved", "builds"), [((0x5000, 0x5000), 1), ((0, 0), 1), ((0x5000, 0), 2)])
+    def test_sections_moved_apart(self, moved: Sequence[int], builds: int) -> None:
+        """The sections of a debug file whose segments are moved are moved as far, or none of them are (rule R145)."""
+        code, debug = (
+            ElfImage.parse(
+                memoryview(
+                    elf_file(
+                        [
+                            Section(name, b"" if is_debug else bytes(64), NOBITS if is_debug else PROGBITS,
+                                    ALLOC | EXEC, TEXT + start + is_debug * distance, 64)
+                            for name, start, distance in zip((".text", ".fini"), (0, 64), moved, strict=True)
+                        ],
+                        [elf_writer.Segment(TEXT + is_debug * 0x5000, 0x100)],
+                    )
+                ),
+                "x",
+            )
+            for is_debug in (False, True)
+        )  # fmt: skip
+        assert len(builds_of([code, debug])) == builds
+
     def test_copies_are_one_build(self) -> None:
         """Copies of a file, stripped or not, are one build and take their debug file (rule R248)."""
         files = [FILES["one"], FILES["one.debug"], FILES["one"], program("one", is_debug=False, exports=False)]

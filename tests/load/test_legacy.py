@@ -558,6 +558,10 @@ def test_java_contention() -> None:
     assert types(profile) == ["contentions/count", "delay/microseconds", "contentions/count"]
     assert values(profile) == [[100, 100], [100, 1400]]
     assert (profile.period, profile.duration_nanos) == (100, 6019923000000)
+    for row in (b"14 %d @", b"%d 1 @"):  # a hundred times 2^62 is too much
+        profile = load(JAVA_CONTENTION.replace(b"14 1 @", row % (1 << 62)))
+        assert values(profile) == [[100, 100]]
+        assert profile.warnings == ["Samples whose values exceed 64 bits: 1; they are left out."]
     assert load(CONTENTION + CONTENTION_ROWS).duration_nanos == 16502830000000
 
 

@@ -386,6 +386,15 @@ def test_names_of_processes_have_limits(monkeypatch: pytest.MonkeyPatch) -> None
     assert places == [0, processes.instance_of(0, 1), 0, 0]
 
 
+def test_processes_between_others_of_their_pid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is too many is none of the others that had its pid, before it or after it."""
+    monkeypatch.setattr(processes, "MAX_SAME", 2)
+    known = processes.Processes(Counter())
+    first, second, others = (processes.instance_of(0, number) for number in range(3))
+    assert [known.described(0, 5, start * SECOND) for start in (100, 300, 200)] == [first, second, others]
+    assert [known.at(0, 5, time * SECOND) for time in (150, 250, 350)] == [first, others, second]
+
+
 @pytest.mark.full
 def test_many_mappings_and_sequences() -> None:
     """Thousands of mappings are read in moderate time; sequences have a limit."""

@@ -109,6 +109,15 @@ def test_without_a_line(tmp_path: Path, name: str, line: int, expected: str) -> 
     assert frame[0] == expected
 
 
+@pytest.mark.parametrize(("other", "file"), [("B.kt", ""), ("A.kt", "A.kt")])
+def test_file_without_a_line(tmp_path: Path, other: str, file: str) -> None:
+    """Of methods of which nothing tells which it is the file is known if it is that of all (rule R173)."""
+    comment = '# {"id":"sourceFile","fileName":"%s"}\n'
+    members = "  void f() -> m\n  void B.g() -> m\n"
+    known = read(tmp_path, f"A -> a:\n{comment % 'A.kt'}{members}B -> b:\n{comment % other}", "a")
+    assert frames(known, "a.m") == [("A.f | B.g", file, 0)]
+
+
 def test_too_many_candidates(tmp_path: Path) -> None:
     """Of very many methods none is named, but the class is known (rule R173)."""
     members = "".join(f"    void m{i}(int) -> a\n" for i in range(9))

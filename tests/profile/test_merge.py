@@ -32,6 +32,7 @@ from symbolize.profile import (
     merged,
 )
 from symbolize.profile.obfuscation import Obfuscation
+from symbolize.profile.sample_times import SampleTimes
 from symbolize.write import encode
 from tests.support import pprof_writer
 from tests.support.fixture_files import FIXTURES
@@ -503,7 +504,12 @@ def test_a_chosen_type_keeps_its_leaves() -> None:
     types = [("a", "count"), ("b", "count"), ("a", "bytes"), ("c", "count")]
     profile = loaded([EXE], [((Place(EXE.start, 1),), (1, 2, 3, 4))], types=types)
     profile.leaf_kinds = np.array([0, 0, LeafKind.EXACT, LeafKind.CALL_SITE], np.uint8)
+    one = np.ones(1, np.int64)
+    profile.sample_times = SampleTimes(0 * one, one.astype(np.uint64), one.astype(np.int32), one)
+    choose_sample_type(profile, "b")
+    assert profile.sample_times is not None
     choose_sample_type(profile, "2")
+    assert profile.sample_times is None  # it says in which columns samples were counted
     assert profile.samples.values.tolist() == [[3, 1, 2, 4]]
     assert profile.leaf_kinds.tolist() == [LeafKind.EXACT, 0, 0, LeafKind.CALL_SITE]
 

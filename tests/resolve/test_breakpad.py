@@ -210,12 +210,13 @@ class TestLoadBase:
         for others in (
             [first],
             [first, first._replace(start=BASE - 0x9000, limit=BASE - 0x8000)],
+            [first, first._replace(start=BASE - 0x4000, limit=BASE - 0x3000)],
             [first, first._replace(start=BASE + 0x9000, limit=BASE + 0xA000)],
             [first, first._replace(start=BASE - 0x2000, limit=BASE - 0x1000, offset=0x800)],
             [first, first._replace(start=BASE - 0x2000, limit=BASE - 0x1000, file="/y")],
             [first, first._replace(start=BASE - 0x2000, limit=BASE - 0x1000, build_id="cd" * 20)],
         ):
-            functions = "FUNC 2100 800 0 f\nFUNC 3100 800 0 g\n"
+            functions = "FUNC 2100 800 0 f\nFUNC 3100 800 0 g\nFUNC 4100 800 0 h\n"
             assert self.name_at(tmp_path, [*others, code], BASE + 0x108, functions) == "g"
 
     def test_of_another_process(self, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ ID = "aa" * 20
 
 def vdso(path: Path, build_id: str = ID) -> Path:
     """A library with one function at 0x400 of its file."""
-    note = Section(".note", build_id_note(bytes.fromhex(build_id)), NOTE, ALLOC)
+    note = Section(".note", build_id_note(bytes.fromhex(build_id)) if build_id else b"", NOTE, ALLOC)
     code = Section(".text", bytes(0x1000), flags=ALLOC | EXEC)
     symbol = Symbol("__vdso_gettimeofday", 0x400, 0x100)
     data = elf_file([note, code._replace(address=0x200)], [Segment(0, 0x1200)], [symbol])
@@ -60,6 +60,14 @@ def test_several_and_none(tmp_path: Path) -> None:
     assert report.mappings[0].misses[0][0] == Reason.AMBIGUOUS
     _, report = run([mapping._replace(build_id="cc" * 20)], [Place(START + 0x404, 1)], tmp_path)
     assert report.mappings[0].misses[0][0] == Reason.NOT_FOUND
+
+
+def test_several_without_ids(tmp_path: Path) -> None:
+    """Nothing says that files without build ids are of one build."""
+    for folder in "ab":
+        vdso(tmp_path / folder / "vdso64.so", "")
+    mapping = Mapping(START, START + 0x2000, 0, "[vdso]")
+    assert run([mapping], [Place(START + 0x404, 1)], tmp_path)[1].mappings[0].misses[0][0] == Reason.AMBIGUOUS
 
 
 @pytest.mark.parametrize(("start", "name"), [(0xF7F0_0000, "vdso32.so"), (1 << 32, "vdso64.so"), (START, "vdso64.so")])

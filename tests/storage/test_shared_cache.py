@@ -19,10 +19,11 @@ from symbolize.storage.backend import LocalStorage, ObjectStorage
 from symbolize.storage.shared_cache import MAX_FAILURES, SharedCache, open_shared_cache, open_tables
 from symbolize.symbols import Binary, build_table
 from symbolize.symbols.cache import SAMPLE_SIZE, SAMPLES, content_of, facts_of
+from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.table_file import PREFIX, Facts, crc32
 from tests.support.buckets import Bucket, impatient
-from tests.support.fixture_files import BINARIES, FIXTURES
-from tests.support.lookup import frames_of
+from tests.support.fixture_files import BINARIES, FIXTURES, PARTS
+from tests.support.lookup import finder_of, frames_of
 from tests.support.tables import write_table_at
 
 LEDGER = BINARIES / "gcc-pie" / "ledger"
@@ -100,6 +101,26 @@ def test_copy_with_another_time(
     assert ask(other, cache) == expected
     monkeypatch.setattr(cache, "storage", None)  # from now on its own folder has it
     assert ask(other, cache) == expected and cache.problems == []
+
+
+def test_other_companions(
+    machine: Callable[[str], SharedCache], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that was made with another supplementary file than there is beside the binary is not used (R393, shared
+    tables)."""
+    path = Path(shutil.copytree(PARTS / "dwz", tmp_path / "dwz")) / "ledger.debug"
+
+    def table(cache: SharedCache) -> SymbolTable:
+        with ElfImage.open(path) as image:
+            return Binary([image], finder_of(path), cache).table()
+
+    assert table(machine("a")).problems == []
+    with monkeypatch.context() as patch:
+        patch.setattr("symbolize.symbols.build.Builder", None)
+        assert table(machine("b")).problems == []  # that of the first
+    (path.parent / "common.dwz").unlink()
+    for name in ("b", "c"):  # one has the table in its own folder
+        assert any("common.dwz" in problem for problem in table(machine(name)).problems)
 
 
 def test_one_other_byte(ledger: Path, machine: Callable[[str], SharedCache], bucket: Bucket, tmp_path: Path) -> None:

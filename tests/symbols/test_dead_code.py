@@ -52,6 +52,14 @@ def test_live_functions_of_units_with_dead_ranges() -> None:
     assert names_at(program_of(named), 0x500, 0x548) == [["_start"], ["_start"]]
 
 
+@pytest.mark.parametrize(("size", "names"), [(0x20, ["f"]), (0x21, []), (0x80, [])])
+def test_functions_longer_than_live_ranges(size: int, names: list[str]) -> None:
+    """Where nothing but the ranges of a unit tells, a function in its dead range lives if all of it is in its live one
+    too (rule R54)."""
+    code = unit(function("f", 0x600, size), low_pc=0, ranges=[(0, 0x700), (0x600, 0x620)])
+    assert names_at(image_of([code], [text(0x500, 0x300)]), 0x600) == [names]
+
+
 def firmware(*symbols: Symbol, live: int = 0x10, more: Any = ()) -> ElfImage:
     """A program whose code begins at 0, where two discarded functions were placed, each with its lines."""
     child = inlined("inline", [(0, 4)], line=5)

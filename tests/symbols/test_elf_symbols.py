@@ -134,7 +134,7 @@ FRAMES = Section(
 
 def framed(symbols: list[Symbol], dynamic: list[Symbol], *vaddrs: int) -> list[str]:
     """The name at each address of a file with FRAMES, empty where there is none."""
-    image = image_of([], [elf_writer.text(0x1000, 0x100), FRAMES], symbols, dynamic)
+    image = image_of([], [elf_writer.text(0xF00, 0x200), FRAMES], symbols, dynamic)
     return [frames[0].name if frames else "" for frames in frames_at(image, *vaddrs)]
 
 
@@ -147,9 +147,9 @@ def test_sizeless_with_frames() -> None:
 
 def test_sizeless_dynamic_with_frames() -> None:
     """A .dynsym symbol without size ends with its FDE, wherever in it it stands, without one at once (rule R111)."""
-    dynamic = [S("a", 0x1000), S("late", 0x1048), S("none", 0x1080)]
-    at = (0x1000, 0x100F, 0x1010, 0x1047, 0x1048, 0x105F, 0x1060, 0x1080, 0x1081)
-    assert framed([], dynamic, *at) == ["a", "a", "", "", "late", "late", "", "none", ""]
+    dynamic = [S("before", 0xF80), S("a", 0x1000), S("late", 0x1048), S("none", 0x1080)]
+    at = (0xF80, 0xF81, 0x1000, 0x100F, 0x1010, 0x1047, 0x1048, 0x105F, 0x1060, 0x1080, 0x1081)
+    assert framed([], dynamic, *at) == ["before", "", "a", "a", "", "", "late", "late", "", "none", ""]
 
 
 def test_sized_dynamic_with_frames() -> None:

@@ -150,6 +150,11 @@ def test_times_of_samples() -> None:
     file = written(labelled(samples), "firefox")
     assert file["meta"]["startTime"] == begin / 1e6
     assert [leaves_in(each) for each in file["threads"]] == [[("f0", 0, 9), ("f0", 2, 7)], [("f1", 1, 8), ("f1", 3, 6)]]
+    nothing = (0, "f0", [("tid", 1), ("timestamp_ns", begin + 10**6)])
+    assert [leaves_in(each) for each in written(labelled([nothing, *samples]), "firefox")["threads"]] == [
+        [("f0", 0, 9), ("f0", 2, 7)],
+        [("f1", 1, 8), ("f1", 3, 6)],
+    ]
     (_, *others), (value, name, _) = samples, samples[0]
     file = written(labelled([*others, (value, name, [])]), "firefox")
     assert [[at for _, at, _ in leaves_in(each)] for each in file["threads"]] == [[0], [0], [0]]
