@@ -99,7 +99,7 @@ def symbolize(
     from symbolize.pipeline import Result, Symbolizer
     from symbolize.profile import Profile
 
-    with Symbolizer(binaries, options or DEFAULTS, cache=cache, servers=servers) as symbolizer:
+    with Symbolizer(binaries, DEFAULTS if options is None else options, cache=cache, servers=servers) as symbolizer:
         return symbolizer.symbolize(source if isinstance(source, Profile | Result) else load(source))
 
 

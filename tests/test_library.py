@@ -22,6 +22,8 @@ import pytest
 import symbolize
 from symbolize import InputError, OutputError, SymbolizeError, UsageError
 from symbolize.analysis.frame_table import Numbers, frame_columns
+from symbolize.batch.tasks import WorkerConfig
+from symbolize.enrich.edits import Edits
 from symbolize.options import Options
 from symbolize.profile import Frame, Profile
 from symbolize.symbols import Frames, TableCache
@@ -254,6 +256,9 @@ def test_options_can_be_compared() -> None:
     """Whatever sequences they were made of: processes that serve are told apart by them."""
     made = {Options(proguard_maps=maps) for maps in ([], ())} | {Options(proguard_maps=maps) for maps in (["a"], "a")}
     assert len(made) == 2
+    edits = [Edits([("/a", "/b")], ["/c"]), Edits((("/a", "/b"),), ("/c",))]
+    assert len({Options(edits=each) for each in edits}) == 1
+    assert {*Options.__dataclass_fields__}.isdisjoint(WorkerConfig.__dataclass_fields__)  # one checksum is of both
 
 
 def test_messages_name_no_options() -> None:

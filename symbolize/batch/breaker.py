@@ -27,7 +27,7 @@ class Breaker:
         self._gates = defaultdict[str, FailureGate](lambda: FailureGate(IN_A_ROW, PAUSE, clock))
 
     @property
-    def is_open(self) -> bool:
+    def is_down(self) -> bool:
         """Whether any store is down."""
         return any(gate.is_down for gate in self._gates.values())
 

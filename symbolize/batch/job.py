@@ -160,7 +160,7 @@ class Plan:
         """RESULTS, and a checksum of what else besides the input an output depends on: of the options that are not as
         by default, so that one which a release adds makes no output again."""
         given = given_options(self.config)
-        given |= given.pop("options")
+        given |= given.pop("options", {})
         without_effect = [*WITHOUT_EFFECT]
         if Storage.of(self.config.out).is_local:  # whose outputs are checked
             without_effect.append("out")
@@ -319,7 +319,7 @@ class Batch(Closeable):
         """Process all inputs that are not done; how many are in each state at the end."""
         counts = self._manifest.count()
         waiting = counts[State.NEW] + counts[State.SCANNED]
-        if waiting and self._has_begun and self._breaker.is_open:
+        if waiting and self._has_begun and self._breaker.is_down:
             waiting *= not all(map(self._breaker.is_paused, self._manifest.unfinished()))
         if waiting or not self._has_begun:
             if not self._has_begun:

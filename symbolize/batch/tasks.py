@@ -12,7 +12,7 @@ import time
 import traceback
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -61,9 +61,6 @@ from symbolize.storage.urls import Denied, Unreachable, is_url
 from symbolize.symbols import default_folder
 from symbolize.write import write
 from symbolize.write.files import check_inputs
-
-if TYPE_CHECKING:
-    pass
 
 MAX_OPEN: Final = 512
 """Binaries that a worker keeps open; with one more it closes all."""

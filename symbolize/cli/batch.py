@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import gc
 import hashlib
+import itertools
 import os
 import re
+import signal
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from symbolize.cli.batch_options import (
@@ -43,17 +47,6 @@ if TYPE_CHECKING:
     from symbolize.batch.manifest import Manifest
     from symbolize.batch.news import News
     from symbolize.storage.backend import Storage
-import itertools
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from symbolize.batch.job import Batch
-    from symbolize.batch.manifest import Manifest
 
 
 RETRY_EVERY = 60.0

@@ -6,12 +6,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Never
 
+from symbolize.batch.manifest import IGNORED, Renewed, State
 from symbolize.batch.monitoring.logs import JsonLog
-from symbolize.batch.monitoring.observers import Observer, ObserverGroup
+from symbolize.batch.monitoring.observers import Observer, ObserverGroup, duration, one_line, rate_text
 from symbolize.batch.monitoring.summary import Summary, Tally, write_quarantine
 from symbolize.cli.hints import OPTION_HINTS
 from symbolize.cli.options import NO_SAMPLES, print_error, print_output
@@ -21,27 +25,16 @@ from symbolize.core.terminal import width_of
 from symbolize.storage.input_names import ENDING, Input
 from symbolize.storage.inputs import NAME_LIST, find_inputs, local_path
 from symbolize.storage.patterns import is_pattern, split_pattern
-from symbolize.write.files import check_inputs, output_file
-
-if TYPE_CHECKING:
-    from symbolize.batch.job import Plan
-    from symbolize.batch.manifest import Manifest
-    from symbolize.batch.monitoring.metrics import Metrics
-import threading
-import time
-from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Never
-
-from symbolize.batch.manifest import IGNORED, Renewed, State
-from symbolize.batch.monitoring.observers import duration, one_line, rate_text
 from symbolize.storage.urls import shown_uri
+from symbolize.write.files import check_inputs, output_file
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
     from symbolize.batch.fetching import FetchedFile
-    from symbolize.batch.manifest import InputResult, Item
+    from symbolize.batch.job import Plan
+    from symbolize.batch.manifest import InputResult, Item, Manifest
+    from symbolize.batch.monitoring.metrics import Metrics
     from symbolize.batch.tasks import DecodeResult
 
 

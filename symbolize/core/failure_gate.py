@@ -18,7 +18,7 @@ class FailureGate:
         self._pause = pause
         self._clock = clock
         self._lock = threading.Lock()
-        self._until = -math.inf
+        self._down_until = self._asked_until = -math.inf
         self.failures = 0
         """Requests in a row without an answer."""
 
@@ -34,7 +34,12 @@ class FailureGate:
     @property
     def seconds_left(self) -> float:
         """How long the gate stays closed, 0 if it is open."""
-        return max(self._until - self._clock(), 0.0)
+        return max(self._down_until - self._clock(), self._asked_until - self._clock(), 0.0)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it is closed, or was, because it was asked to, rather than for failures."""
+        return self._asked_until > self._down_until
 
     def admits(self) -> bool:
         """Whether to ask; after a pause True for one request, and False for the others until that has an answer or
@@ -43,14 +48,13 @@ class FailureGate:
             if self.seconds_left:
                 return False
             if self.is_down:
-                self._until = self._clock() + self._pause
+                self._down_until = self._clock() + self._pause
             return True
 
     def answered(self) -> None:
         """Note that there was an answer. A gate that was closed by `close` stays so."""
         with self._lock:
-            if self.is_down:
-                self._until = -math.inf
+            self._down_until = -math.inf
             self.failures = 0
 
     def failed(self) -> bool:
@@ -58,10 +62,10 @@ class FailureGate:
         with self._lock:
             self.failures += 1
             if self.is_down:
-                self._until = max(self._until, self._clock() + self._pause)
+                self._down_until = self._clock() + self._pause
             return self.failures == self._limit
 
     def close(self, seconds: float) -> None:
         """Close for some time, as one was asked to."""
         with self._lock:
-            self._until = max(self._until, self._clock() + seconds)
+            self._asked_until = max(self._asked_until, self._clock() + seconds)

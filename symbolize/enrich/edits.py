@@ -39,6 +39,9 @@ class Edits:
                 raise TypeError(f"path_prefixes: expected two texts in a pair, not {pair!r}")
         for folder in self.trim_paths:
             check_type("trim_paths", folder, "folders in the list", str)
+        # So that edits can be compared, and what is made by them told apart.
+        object.__setattr__(self, "path_prefixes", tuple(map(tuple, self.path_prefixes)))
+        object.__setattr__(self, "trim_paths", tuple(self.trim_paths))
         check_flags(prune=self.prune, synthesize=self.synthesize)
         for name in ("drop", "keep", "prune_from"):
             check_type(name, getattr(self, name), "text", str)

@@ -1,4 +1,5 @@
-"""From the outcomes of all locations to the report: one pass over the stacks, then sums by mapping and reason."""
+"""From the outcomes of all locations to the report: one pass over the stacks, then sums by mapping and reason, and how
+much is in stacks that end early."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

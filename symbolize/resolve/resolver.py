@@ -1,5 +1,5 @@
-"""Resolves the mappings of profiles: which of the binaries below some folders, and on servers, answers for each, also
-while stacks are unwound that lead from one to the next."""
+"""Resolves the mappings of profiles: which of the binaries below some folders, and on servers, answers for each; and
+finds their code while stacks are unwound."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence

@@ -52,7 +52,7 @@ class SharedCache(TableCache):
 
     A table has a name there by the build id and the hash of all bytes of its files, so that it is found wherever these
     are, and for these alone (R393, shared tables). Only tables with a build id are shared. Tables from `storage` are
-    checked as hostile input. A storage that fails costs time only, until MAX_FAILURES.
+    checked as hostile input. A storage that fails costs time only, until MAX_FAILURES in all.
     """
 
     def __init__(self, storage: Storage, folder: str, limit: int = DEFAULT_LIMIT) -> None:

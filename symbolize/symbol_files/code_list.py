@@ -13,6 +13,7 @@ from symbolize.core.arrays import (
     Int64,
     UInt64,
     distinct,
+    distinct_inverse,
     first_of_runs,
     is_among,
     marked,
@@ -141,18 +142,21 @@ class CodeList:
         first, last = self._window(addresses)
         return min(int((last - first).sum()), len(self.begin)) + int(self.count_at(addresses).sum())
 
-    def differs_from(self, other: "CodeList", addresses: UInt64) -> bool:
-        """Whether both lists cover one of some addresses, and no entry of one begins there where one of the other does:
-        they are of two runs."""
-        at = distinct(addresses)
-        at = at[(self.count_at(at) > 0) & (other.count_at(at) > 0)]
-        tables = []
-        for each in (self, other):
-            covering = each.covering(at)
-            tables.append(np.stack((covering.owner.astype(np.uint64), each.begin[covering.entry]), axis=1))
+    def differing(self, other: "CodeList", addresses: UInt64) -> Bool:
+        """At which of some addresses both lists have entries, none of which begin alike: they are of two runs. Where
+        very many entries are not compared nothing is known."""
+        at, which = distinct_inverse(addresses)
+        coverings = [each.covering(at) for each in (self, other)]
+        tables = [
+            np.stack((covering.owner.astype(np.uint64), covering.code.begin[covering.entry]), axis=1)
+            for covering in coverings
+        ]
         numbers = np.asarray(number_tuples(*views(np.concatenate(tables))), np.int64)
         here, there = numbers[: len(tables[0])], numbers[len(tables[0]) :]
-        return not marked(tables[0][is_among(here, there), 0].astype(np.int64), len(at)).all()
+        agreeing = marked(coverings[0].owner[is_among(here, there)], len(at))
+        both = (np.diff(coverings[0].offsets) > 0) & (np.diff(coverings[1].offsets) > 0)
+        found: Bool = (both & ~agreeing)[which]
+        return found
 
     def covering(self, addresses: UInt64) -> Covering:
         """The entries that cover each of some addresses, which ascend."""

@@ -28,7 +28,7 @@ def test_states() -> None:
     breaker.record(one, True)
     for _ in range(IN_A_ROW - 1):
         breaker.record(one, False)
-    assert breaker.admits(one) and not breaker.is_open
+    assert breaker.admits(one) and not breaker.is_down
     breaker.record(one, False)
     assert problems == ["s3://one"]
     assert (breaker.admits(one), breaker.is_paused(one)) == (False, True)

@@ -18,7 +18,7 @@ import pytest
 from symbolize.binaries.debuginfod import Debuginfod, Progress, Server
 from symbolize.binaries.debuginfod.download import Downloader
 from symbolize.binaries.debuginfod.sections import is_compressed
-from symbolize.binaries.debuginfod.server import FAILURES_TO_OPEN
+from symbolize.binaries.debuginfod.server import MAX_FAILURES
 from symbolize.core.errors import UsageError
 from tests.support.debuginfod_servers import (
     FAST,
@@ -144,8 +144,8 @@ def test_breaker(tmp_path: Path) -> None:
     ):
         ids = [f"{number:02x}" * 20 for number in range(1, 20)]
         results = [client.fetch(each, "debuginfo") for each in ids]
-        assert len(server.asked) == FAILURES_TO_OPEN
-        assert [result.status for result in results[FAILURES_TO_OPEN:]] == ["skipped"] * (19 - FAILURES_TO_OPEN)
+        assert len(server.asked) == MAX_FAILURES
+        assert [result.status for result in results[MAX_FAILURES:]] == ["skipped"] * (19 - MAX_FAILURES)
         assert "network failures in a row" in outcome(results[-1])
     with (
         HttpServer(says(500)) as server,
@@ -153,14 +153,14 @@ def test_breaker(tmp_path: Path) -> None:
     ):
         assert {client.fetch(each, "debuginfo").status for each in ids} == {"failed"}
         assert len(server.asked) == len(ids)
-    behave = in_turn(*[lambda request: None] * (FAILURES_TO_OPEN - 1), says(404), lambda request: None)
+    behave = in_turn(*[lambda request: None] * (MAX_FAILURES - 1), says(404), lambda request: None)
     with (
         HttpServer(behave) as server,
         Debuginfod([server.url], cache=tmp_path / "3", limits=replace(FAST, retries=0)) as client,
     ):
         for each in ids:
             client.fetch(each, "debuginfo")
-        assert len(server.asked) == 2 * FAILURES_TO_OPEN
+        assert len(server.asked) == 2 * MAX_FAILURES
 
 
 def test_failure_is_not_tried_again(tmp_path: Path) -> None:

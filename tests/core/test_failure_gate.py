@@ -46,17 +46,20 @@ def test_for_good() -> None:
     assert (gate.admits(), gate.seconds_left) == (False, math.inf)
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_closed_for_a_time(fails: bool) -> None:
-    """Who asked to be left alone is, whatever answers come; the longest of several pauses counts."""
+@pytest.mark.parametrize("events", ["", "f", "a", "fa", "af"])
+def test_closed_for_a_time(events: str) -> None:
+    """Who asked to be left alone is, whatever fails and answers; the longest of several pauses counts."""
     clock = Clock()
     gate = FailureGate(1, 60, clock)
     gate.close(100)
     gate.close(5)
-    if fails:
-        gate.failed()
-    else:
-        gate.answered()
-    assert (gate.admits(), gate.seconds_left) == (False, 100)
+    for event in events:
+        if event == "f":
+            gate.failed()
+        else:
+            gate.answered()
+    assert (gate.admits(), gate.seconds_left, gate.is_asked) == (False, 100, True)
     clock.now += 100
     assert gate.admits()
+    gate.failed()
+    assert (gate.seconds_left, gate.is_asked) == (60, False)

@@ -12,7 +12,7 @@ import pytest
 from symbolize.core.errors import InputError
 from symbolize.load import load_all
 from symbolize.load.perfetto import dumps as heap_dumps
-from symbolize.load.perfetto import heaps, packet_reader, processes, samples, scan, trace
+from symbolize.load.perfetto import heaps, packet_reader, processes, samples, scan
 from symbolize.load.perfetto import load as loading
 from symbolize.load.perfetto import packets as rare_packets
 from symbolize.load.perfetto import trace as tracing
@@ -232,7 +232,7 @@ def test_more_dumps_than_any_trace_has(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_more_kinds_of_samples_than_any_trace_has(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples of events beyond a limit are left out with a warning, whatever kind of sample they are."""
-    monkeypatch.setattr(trace, "MAX_SESSIONS", 1)
+    monkeypatch.setattr(tracing, "MAX_SESSIONS", 1)
     event = w.message({1: w.message({2: 5}), 6: 2, 9: w.message({2: "event"})})
     chromium = w.packet(3, w.CLEARED, CHROMIUM) + (THREAD + stream([1], [20])).replace(b"P\x01", b"P\x03")
     for more in (
@@ -393,6 +393,9 @@ def test_processes_between_others_of_their_pid(monkeypatch: pytest.MonkeyPatch) 
     first, second, others = (processes.instance_of(0, number) for number in range(3))
     assert [known.described(0, 5, start * SECOND) for start in (100, 300, 200)] == [first, second, others]
     assert [known.at(0, 5, time * SECOND) for time in (150, 250, 350)] == [first, others, second]
+    assert known.described(0, 5, 400 * SECOND) == others
+    assert [known.at(0, 5, time * SECOND) for time in (150, 250, 450)] == [first, others, others]
+    assert known.at(0, 5, 350 * SECOND) == others  # of those left out only the first and the last start are known
 
 
 @pytest.mark.full

@@ -210,6 +210,18 @@ class TestJitdump:
         assert run([mapping("//anon")], [Place(START, 1), Place(START + 8, 1)], tmp_path)[0] == ["hot", "hot"]
         assert run([mapping("//anon")], [Place(START, 1), Place(START + 0x48, 1)], tmp_path)[0] == ["other"] * 2
 
+    def test_lists_of_two_runs(self, tmp_path: Path) -> None:
+        """Where two lists of one process number have entries that begin elsewhere nothing is named, around it all is;
+        very many entries, which are not compared, are no sign of another run (rule R460)."""
+        (tmp_path / "jit-77.dump").write_bytes(dump(load(START, 0x40, 1, b"hot"), load(START + 0x80, 0x40, 2, b"more")))
+        (tmp_path / "perf-77.map").write_text(f"{START + 8:x} 10 other\n{START + 0x80:x} 40 more\n")
+        places = [Place(START + at, 1) for at in (4, 0xC, 0x84)]
+        names, report = run([mapping("//anon")], places, tmp_path)
+        assert names == ["hot", "", "more"]
+        (row,) = report.mappings
+        assert "are of two runs: 1 addresses" in "".join(row.problems)
+        assert [(reason, count) for reason, count, _ in row.misses] == [(Reason.REUSED_ADDRESS, 1)]
+
     @pytest.mark.parametrize(("process", "wanted"), [(77, "hot"), (78, "")])
     def test_process_in_the_header(self, tmp_path: Path, process: int, wanted: str) -> None:
         """The header of a jitdump tells the process, whatever the file is called."""

@@ -9,9 +9,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.failure_gate import FailureGate
 
-FAILURES_TO_OPEN = 5
+MAX_FAILURES = 5
 """So many network failures in a row, and a server is not asked for a while."""
-OPEN_TIME = 60.0
+PAUSE = 60.0
 """Seconds for which it is not asked then."""
 LONGEST_PAUSE = 600.0
 """Seconds that a server may ask us to wait for."""
@@ -42,8 +42,8 @@ class Server:
     path: str
     authorization: str = field(default="", repr=False)
     refusal: str = ""
-    _gate: FailureGate = field(default_factory=lambda: FailureGate(FAILURES_TO_OPEN, OPEN_TIME), repr=False)
-    _why: str = ""
+    _gate: FailureGate = field(default_factory=lambda: FailureGate(MAX_FAILURES, PAUSE), repr=False)
+    _last_failure: str = ""
 
     @classmethod
     def parse(cls, text: str, refusal: str = "") -> "Server":
@@ -72,19 +72,19 @@ class Server:
 
     def failed(self, why: str) -> None:
         """The server could not be reached, or the connection broke."""
+        self._last_failure = why
         self._gate.failed()
-        if self._gate.is_down:
-            self._why = f"{self._gate.failures} network failures in a row, the last: {why}"
 
     def pause(self, seconds: float) -> None:
         """The server asked not to be asked for a while."""
         self._gate.close(min(seconds, LONGEST_PAUSE))
-        self._why = "it asked to wait"
 
     def closed(self) -> str:
         """Why the server is not to be asked now; empty if it may be."""
         left = self._gate.seconds_left
-        return f"not asked for {left:.0f} s more: {self._why}" if left > 0 else ""
+        failures = f"{self._gate.failures} network failures in a row, the last: {self._last_failure}"
+        why = "it asked to wait" if self._gate.is_asked else failures
+        return f"not asked for {left:.0f} s more: {why}" if left > 0 else ""
 
 
 def origin_of(parts: SplitResult) -> Origin | None:

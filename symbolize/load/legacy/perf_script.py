@@ -177,8 +177,8 @@ class Space:
         self.lines: dict[bytes, Line] = {}
 
     def map(self, mapping: MappingKey) -> bool:
-        """Map a file; locations have to be found again. Whether the mapping of before all others was left out for it:
-        the addresses of one that came later would be those of what was there before."""
+        """Map a file over what is there; True if the oldest mapping was dropped for it: without the new one its
+        addresses would be those of what was there before."""
         is_full = len(self.mappings) >= MAX_MAPPINGS
         self.mappings = (mapping, *self.mappings[: MAX_MAPPINGS - 1])
         self.lines.clear()

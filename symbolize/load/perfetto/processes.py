@@ -34,8 +34,9 @@ class Processes:
         """By machine and tid."""
         self._notes = notes
         self._starts: dict[tuple[int, int], list[int]] = {}
-        self._others: dict[tuple[int, int], int] = {}
-        """Where processes with a pid of `_starts` are too many, when the first of these that were left out started."""
+        self._others: dict[tuple[int, int], tuple[int, int]] = {}
+        """Where processes with a pid of `_starts` are too many, when the first and the last of these that were left out
+        started."""
         self._more = self._records = self._name_bytes = 0
 
     def takes(self) -> bool:
@@ -47,7 +48,7 @@ class Processes:
 
     def described(self, machine: int, pid: int, start: int) -> int:
         """The instance of a process that a packet describes; `start` is in nanoseconds since boot, 0 unknown."""
-        starts, others = self._starts.get((machine, pid), []), self._others.get((machine, pid), 0)
+        starts, others = self._starts.get((machine, pid), []), self._others.get((machine, pid))
         if start:
             for number, known in enumerate(starts):
                 if abs(known - start) < SAME_START:
@@ -60,7 +61,8 @@ class Processes:
                 starts.append(start)
             else:
                 self._notes["times processes were left out because the trace has too many with their pid"] += 1
-                self._others[machine, pid] = min(start, others or start)
+                first, last = others or (start, start)
+                self._others[machine, pid] = min(start, first), max(start, last)
                 return instance_of(machine, MAX_SAME)
         return instance_of(machine, MAX_SAME if others else max(len(starts) - 1, 0))
 
@@ -74,13 +76,13 @@ class Processes:
 
     def at(self, machine: int, pid: int, time: int) -> int:
         """The process instance that had the pid at a time in nanoseconds since boot; 0: the one described last."""
-        starts, others = self._starts.get((machine, pid), []), self._others.get((machine, pid), 0)
+        starts, others = self._starts.get((machine, pid), []), self._others.get((machine, pid))
         if len(starts) < 2 and not others:
             return instance_of(machine, 0)
         if not time:
             return instance_of(machine, MAX_SAME if others else len(starts) - 1)
         began = [start for start in starts if start < time + SAME_START]
-        if others and max(began, default=0) < others < time + SAME_START:
+        if others and others[0] < time + SAME_START and others[1] > max(began, default=0):
             return instance_of(machine, MAX_SAME)
         return instance_of(machine, starts.index(max(began) if began else min(starts)))
 

@@ -46,6 +46,16 @@ Listed = tuple[CodeList, SymbolListBinary]
 """A list, and what answers by it."""
 
 
+class Chosen(NamedTuple):
+    """The list that answers for a mapping, what answers by it, and at which addresses another list of the process, at
+    `other`, has other code."""
+
+    code: CodeList
+    binary: SymbolListBinary
+    of_two_runs: Bool
+    other: str
+
+
 class Lookup(NamedTuple):
     """Where addresses are in a list of code: their places, TOP of those that are in none, and the entry, NONE likewise.
     `undecided` are those that several functions had, of which nothing says which ran; `early` those that were sampled
@@ -72,10 +82,14 @@ class CompiledCode:
             return None
         if isinstance(chosen, str):
             return Resolution(reason=Reason.AMBIGUOUS, detail=chosen)
-        code, binary = chosen
+        code, binary, of_two_runs, other = chosen
         found = look_up(code, mapping.addresses, mapping.times)
-        result = by_symbol_list(binary, lambda _: (found.places, ~found.undecided))
+        undecided = found.undecided | of_two_runs
+        result = by_symbol_list(binary, lambda _: (found.places, ~undecided))
         problems = []
+        if of_two_runs.any():
+            count = int(of_two_runs.sum())
+            problems.append(f"{binary.path} and {other} are of two runs: {count} addresses have other code in each")
         if found.undecided.any():
             problems.append(f"{binary.path}: {two_functions(code, mapping.addresses[found.undecided])}")
         if found.early.any():
@@ -84,7 +98,7 @@ class CompiledCode:
                 f"{binary.path}: {count} addresses that several functions had were sampled before the first of them "
                 "was loaded, and have its name"
             )
-        return replace(result, reused=mapping.rows[found.undecided], problems=problems)
+        return replace(result, reused=mapping.rows[undecided], problems=problems)
 
     def absent(self, filename: str, processes: set[int]) -> str:
         """What is not there for a mapping without a list, and which lists of other processes are; empty if its list is
@@ -104,8 +118,8 @@ class CompiledCode:
     def borders(self, mapping: MappingRecord, processes: set[int], clock: SampleTimes) -> Borders:
         """When the functions at the addresses of a mapping changed, by the times of the samples."""
         chosen = self._choose(mapping, processes)
-        if isinstance(chosen, tuple):
-            code, _ = chosen
+        if isinstance(chosen, Chosen):
+            code = chosen.code
             times = clock.on_this_clock(code.time, is_counter=code.has_counter_times)
             if times is not None and len(times):
                 known, which = distinct_inverse(mapping.addresses)
@@ -132,24 +146,26 @@ class CompiledCode:
             result.setdefault(process_in(file.name), []).append((file.path, read_perf_map, MAX_MAP))
         return result
 
-    def _choose(self, mapping: MappingRecord, processes: set[int]) -> Listed | str | None:
-        """The list that covers most addresses of a mapping; None if none covers any, and what they are if lists of
-        several processes do, or such of one process that are of two runs."""
+    def _choose(self, mapping: MappingRecord, processes: set[int]) -> Chosen | str | None:
+        """The list that covers most addresses of a mapping, with where others of its process differ; None if none
+        covers any; a sentence where lists of several processes do."""
         addresses = mapping.addresses
         if not len(addresses):
             return None
-        of_process = self.lists_in(mapping.filename, int(addresses.min()), int(addresses.max()) + 1, processes)
-        best: list[Listed] = []
-        for lists in of_process.values():
+        best: list[Chosen] = []
+        for lists in self.lists_in(
+            mapping.filename, int(addresses.min()), int(addresses.max()) + 1, processes
+        ).values():
             covered = [int((code.count_at(addresses) > 0).sum()) for code, _ in lists]
             if any(covered):
-                code, binary = chosen = lists[covered.index(max(covered))]
-                others = (other for other in lists if other is not chosen and other[0].differs_from(code, addresses))
-                if (other := next(others, None)) is not None:
-                    return f"lists of two runs have its process number: {binary.path} and {other[1].path}"
-                best.append(chosen)
+                code, binary = lists[covered.index(max(covered))]
+                of_two_runs, other_path = np.zeros(len(addresses), np.bool_), ""
+                for other, other_binary in lists:
+                    if other is not code and (differing := other.differing(code, addresses)).any():
+                        of_two_runs, other_path = of_two_runs | differing, other_binary.path
+                best.append(Chosen(code, binary, of_two_runs, other_path))
         if len(best) > 1:
-            return f"lists of several processes cover it: {' and '.join(binary.path for _, binary in best[:3])}"
+            return f"lists of several processes cover it: {' and '.join(each.binary.path for each in best[:3])}"
         return best[0] if best else None
 
     def lists_in(self, filename: str, low: int, high: int, processes: set[int]) -> dict[int, list[Listed]]:
@@ -184,14 +200,14 @@ class ListedFrames:
         self._left = MAX_LOOKED_AT
 
     def find(self, mapping: MappingRecord, addresses: UInt64, times: UInt64) -> FramesAt | None:
-        """The call frame information at addresses, which ascend, and times; None if no list of the mapping has any, or
-        those of several processes, or if too many entries were looked at before.
+        """The call frame information at addresses and times; None if no list of the mapping has any, or those of
+        several processes, or if too many entries were looked at before.
 
         It is asked for addresses of a mapping again and again, so that all lists that reach into the mapping have to
         agree on them: which of them covers most is not known yet.
         """
         if mapping.mapping not in self._lists:
-            self._lists[mapping.mapping] = self._with_frames(mapping)
+            self._lists[mapping.mapping] = self._of(mapping)
         lists = self._lists[mapping.mapping]
         if not lists or self._left < 0:
             return None
@@ -200,27 +216,31 @@ class ListedFrames:
         if self._left < 0:
             self._compiled.tell(f"{binary.path}: so many functions had the same addresses that some stacks end there")
             return None
-        covered = code.count_at(addresses) > 0
-        for other, _ in others:
-            if ((other.count_at(addresses) > 0) != covered).any() or other.differs_from(code, addresses):
-                return None
-        frames = code.frames
-        assert frames is not None  # as of all that were chosen
         known = LocationTimes(times, self._clock) if self._clock is not None else None
         found = look_up(code, addresses, known, lambda covering: covering.rules)
+        frames = code.frames
+        assert frames is not None  # as of the first of all that were chosen
+        agreed = found.entry != NONE
+        for other, _ in others:
+            agreed &= ~other.differing(code, addresses)
+            if other.frames is not None:
+                agreed &= other.count_at(addresses) > 0
         section, vaddrs = np.full(len(addresses), NONE, np.int64), np.zeros(len(addresses), np.uint64)
-        inside = np.flatnonzero(found.entry != NONE)
+        inside = np.flatnonzero(agreed)
         section[inside] = frames.section[found.entry[inside]]
         vaddrs[inside] = addresses[inside] - code.begin[found.entry[inside]]
         machine = names_of("ENUM_E_MACHINE").get(frames.machine, "")
         return FramesAt(machine, frames.sections, section, vaddrs, found.undecided)
 
-    def _with_frames(self, mapping: MappingRecord) -> list[Listed]:
-        """The lists with call frame information that reach into a mapping, if those are of one process."""
+    def _of(self, mapping: MappingRecord) -> list[Listed]:
+        """The lists that reach into a mapping, if all are of one process and some have call frame information: those
+        come first."""
         found = self._compiled.lists_in(mapping.filename, mapping.start, mapping.limit, self._processes)
-        with_frames = [[each for each in lists if each[0].frames is not None] for lists in found.values()]
-        of_process = [lists for lists in with_frames if lists]
-        return of_process[0] if len(of_process) == 1 else []
+        if len(found) != 1:
+            return []
+        (lists,) = found.values()
+        lists = sorted(lists, key=lambda each: each[0].frames is None)
+        return lists if lists[0][0].frames is not None else []
 
 
 def look_up(
