@@ -936,6 +936,19 @@ def test_cgroups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert profile.warnings == ["1 records of cgroups are too many: these have no names."]
 
 
+def test_the_program_comes_first() -> None:
+    """The first mapping is that of the program: the file that the process is called after, whatever is mapped before
+    and behind it, else the first file."""
+    event = Event(has_trailer=False, sample_type=w.IP | w.TID)
+    files = ["/lib/ld.so", "/bin/app", "/lib/libc.so"]
+    for comm, wanted in (("app", "/bin/app"), ("renamed", "/lib/ld.so")):
+        records = [LITTLE.comm(event, 7, comm, w.EXEC)]
+        records += [LITTLE.mmap(event, 7, 0x10000 * row, 0x1000, name) for row, name in enumerate(files, start=1)]
+        records += [LITTLE.sample(event, pid=7, ip=0x10000 * row + 8) for row in (3, 3, 2, 1)]
+        profile = read(LITTLE.file([event], records))
+        assert profile.strings.text(profile.mappings.filename[0]) == wanted
+
+
 def test_processes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is mapped in processes beyond the limit is not known, and none of it is in others."""
     monkeypatch.setattr(processes, "MAX_PROCESSES", 3)  # the kernel and two others

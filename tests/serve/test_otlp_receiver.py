@@ -3,12 +3,14 @@
 import base64
 import gzip
 import http.client
+import io
 import json
 import os
+import random
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus as Status
 from pathlib import Path
@@ -26,6 +28,7 @@ from tests.support.symbol_server import Answer, HttpClient, serving, settings
 package("starlette")
 package("uvicorn")
 from symbolize.core.errors import UsageError
+from symbolize.serve.bodies import decoded
 from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.metrics import Metrics
 from symbolize.serve.otlp import Forward, Passed, status_body
@@ -169,6 +172,16 @@ def test_encodings(both: tuple[HttpClient, Backend]) -> None:
     assert send(server, sent, Content_Encoding="gzip").status == Status.BAD_REQUEST
     assert send(server, sent, Content_Encoding="br").status == Status.UNSUPPORTED_MEDIA_TYPE
     assert send(server, sent, "text/html").status == Status.BAD_REQUEST
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:40] + b"\xff" * 9 + data[49:]])
+def test_damaged_bodies(damage: Callable[[bytes], bytes]) -> None:
+    """A body is decoded whole, or not at all."""
+    whole = random.Random(5).randbytes(2000)
+    packed = gzip.compress(whole)
+    assert decoded(io.BytesIO(packed), "gzip", 1 << 20) == whole
+    with pytest.raises(UsageError, match="the body is no gzip"):
+        decoded(io.BytesIO(damage(packed)), "gzip", 1 << 20)
 
 
 def test_an_empty_request(both: tuple[HttpClient, Backend]) -> None:
