@@ -223,13 +223,17 @@ def try_fault(fault: Fault, timeout: float) -> bool | None:
 def restored(module: Path) -> Iterator[None]:
     """Puts a module back, and what was compiled of it, with their times: so nothing has to be compiled again."""
     place = module.resolve().relative_to(ROOT.resolve()).with_suffix("")
-    compiled = [*module.parent.glob(f"{module.stem}.*.so"), *(ROOT / "build").rglob(f"{place}.*")]
-    kept = [(path, path.read_bytes(), path.stat()) for path in [module, *compiled]]
+
+    def compiled() -> list[Path]:
+        return [*module.parent.glob(f"{module.stem}.*.so"), *(ROOT / "build").rglob(f"{place}.*")]
+
+    kept = [(path, path.read_bytes(), path.stat()) for path in [module, *compiled()]]
     try:
         yield
     finally:
+        for path in compiled():  # also what was not there before
+            path.unlink()
         for path, data, status in kept:
-            path.unlink(missing_ok=True)
             path.write_bytes(data)
             path.chmod(status.st_mode)
             os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))

@@ -17,9 +17,11 @@ import pytest
 
 import symbolize
 from symbolize.cli import main
+from symbolize.cli.commands import parser_of
 from symbolize.cli.options import below_text
 from symbolize.cli.progress import ProgressBar
 from symbolize.core.cursor import uncompiled
+from symbolize.options import Options
 from tests.support import fixture_files as fixtures
 from tests.support.elf_writer import ALLOC, NOTE, Section, Segment, Symbol, build_id_note, elf_file, text
 from tests.support.fixture_files import BINARIES, FIXTURES
@@ -498,3 +500,14 @@ def test_terminal() -> None:
     assert b"\x1b]" not in plain
     assert b"\x07" not in plain
     assert "\x9b".encode() not in plain
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [("", set()), ("view", set()), ("batch", {"sample_type", "force"})],
+)
+def test_options_have_their_names(name: str, missing: set[str]) -> None:
+    """What a command line says of how profiles are symbolized is found by the names of `Options`; edits are made of
+    several options."""
+    given = {action.dest for action in parser_of(name)._actions}
+    assert {*Options.__dataclass_fields__} - given == {"edits", *missing}
