@@ -131,7 +131,7 @@ def uncompiled(version: str, python: str, sources: Path) -> str:
     installed.install(str(wheel))
     printed = run(installed.python.parent / "symbolize", "--version", folder=WORK, **installed.bare)
     assert "interpreted" in printed, printed
-    modules = "import symbolize.load.pprof_scan, symbolize.dwarf.units, symbolize.names.demangler"
+    modules = "import symbolize.formats.pprof.scan, symbolize.dwarf.units, symbolize.names.demangler"
     run(installed.python, "-c", modules, folder=WORK)  # not those of the checkout
     return f"without a compiler: {printed.strip()}"
 

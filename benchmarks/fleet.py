@@ -32,8 +32,8 @@ from subjects import debug_file, find_subjects, glob  # noqa: E402
 from symbolize.elf import ElfError, ElfImage, Segment, read_symbols  # noqa: E402
 from symbolize.elf.call_frames import frame_ranges  # noqa: E402
 from symbolize.elf.symbols import STT_FUNC  # noqa: E402
+from symbolize.formats import encode  # noqa: E402
 from symbolize.profile import Labels, Locations, Mappings, Profile, Samples, ValueType  # noqa: E402
-from symbolize.write import encode  # noqa: E402
 
 PAGE = 0x1000
 PER_HOST = 50

@@ -22,9 +22,9 @@ from functools import cache, partial
 from pathlib import Path
 
 import symbolize
-from symbolize.load import load
+from symbolize.formats import load
+from symbolize.formats.outputs import OUTPUTS
 from symbolize.profile import Profile
-from symbolize.write.outputs import OUTPUTS
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 BINARIES = FIXTURES / "bin"

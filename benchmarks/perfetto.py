@@ -130,8 +130,8 @@ def write_perf(path: Path, count: int) -> None:
 
 def measure(path: str) -> None:
     """Read one trace in this process and print what it cost."""
-    from symbolize.load.open import load_all
-    from symbolize.load.perfetto.trace import Trace
+    from symbolize.formats.open import load_all
+    from symbolize.formats.perfetto.trace import Trace
 
     Trace()
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -20,8 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from symbolize.core.errors import InputError, OutputError, SymbolizeError, UsageError
-from symbolize.load import load, load_all
-from symbolize.write import write, write_module_symbols, write_otlp
+from symbolize.formats import load, load_all, write, write_module_symbols, write_otlp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from symbolize.binaries import Servers
     from symbolize.core.reasons import Reason
     from symbolize.enrich.edits import Edits
+    from symbolize.formats.outputs import View
     from symbolize.options import Options
     from symbolize.pipeline import Result, Symbolizer
     from symbolize.profile import Profile
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from symbolize.resolve.arguments import Path, Paths, Urls
     from symbolize.resolve.lookup import lookup
     from symbolize.symbols import TableCache
-    from symbolize.write.outputs import View
 
 __version__ = "0.2.0"
 
@@ -76,7 +75,7 @@ _LAZY_EXPORTS = {
     "Result": "pipeline",
     "Symbolizer": "pipeline",
     "TableCache": "symbols",
-    "View": "write.outputs",
+    "View": "formats.outputs",
     "lookup": "resolve.lookup",
 }
 

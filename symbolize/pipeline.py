@@ -45,7 +45,7 @@ from symbolize.symbols import Binary, SymbolListBinary, TableCache, Tables
 
 if TYPE_CHECKING:
     from symbolize.enrich.deobfuscate import Deobfuscator
-    from symbolize.write.outputs import View
+    from symbolize.formats.outputs import View
 
 MAX_UNWINDING = 3
 """How often stacks are unwound if binaries turn out to be others, the last time with proven ones only."""
@@ -71,7 +71,7 @@ class Result:
     def write(self, destination: Path | BinaryIO, *, emit: str | None = None, view: "View | None" = None) -> None:
         """Write the profile to a path, to `-` (standard output) or to a binary file object, in the format that its
         ending or `emit` chooses. Takes and raises what `symbolize.write` does."""
-        from symbolize.write import write
+        from symbolize.formats import write
 
         write(self.profile, destination, emit=emit, view=view)
 

@@ -20,7 +20,7 @@ ALLOWED = {
         "analysis",
         "binaries",
         "elf",
-        "load",
+        "formats",
         "options",
         "pipeline",
         "profile",
@@ -28,7 +28,6 @@ ALLOWED = {
         "resolve",
         "storage",
         "symbols",
-        "write",
     },
     "binaries": {"elf"},
     "cli": {
@@ -39,15 +38,15 @@ ALLOWED = {
         "drop_in",
         "enrich",
         "inspection",
-        "load",
+        "formats",
         "options",
+        "page",
         "pipeline",
         "profile",
         "report",
         "serve",
         "storage",
         "symbols",
-        "write",
     },
     "core": set(),
     "drop_in": {"binaries", "elf", "names", "resolve", "symbols"},
@@ -55,9 +54,10 @@ ALLOWED = {
     "elf": set(),
     "evidence": {"elf", "symbols"},
     "enrich": {"names", "profile", "symbols"},
-    "inspection": {"analysis", "binaries", "dwarf", "elf", "load", "profile", "symbol_files", "symbols"},
-    "load": {"names", "profile", "proto"},
+    "formats": {"analysis", "names", "page", "profile", "proto", "symbol_files"},
+    "inspection": {"analysis", "binaries", "dwarf", "elf", "formats", "profile", "symbol_files", "symbols"},
     "names": set(),
+    "page": {"analysis", "profile"},
     "profile": set(),
     "proto": set(),
     "report": {"analysis", "profile"},
@@ -67,7 +67,7 @@ ALLOWED = {
         "batch",
         "binaries",
         "elf",
-        "load",
+        "formats",
         "names",
         "options",
         "pipeline",
@@ -75,13 +75,11 @@ ALLOWED = {
         "resolve",
         "storage",
         "symbols",
-        "write",
     },
-    "storage": {"binaries", "load", "symbols"},
+    "storage": {"binaries", "formats", "symbols"},
     "symbol_files": set(),
     "symbols": {"dwarf", "elf", "names", "symbol_files"},
     "unwind": {"elf", "profile"},
-    "write": {"analysis", "profile", "proto", "symbol_files"},
 }
 """For each package those that it may import besides the foundation. `pipeline`, which knows the order of the stages,
 and the project's own `__init__` and `__main__` may import any."""
@@ -143,7 +141,7 @@ def test_imports_follow_the_table(trees: dict[Path, ast.Module]) -> None:
 def test_imports_are_found(trees: dict[Path, ast.Module]) -> None:
     """The reader of import statements finds those that are certain to be there."""
     found = {(package, target) for _, package, target in dependencies(trees)}
-    assert {("binaries", "elf"), ("symbols", "dwarf"), ("cli", "pipeline"), ("load", "profile")} <= found
+    assert {("binaries", "elf"), ("symbols", "dwarf"), ("cli", "pipeline"), ("formats", "profile")} <= found
 
 
 @pytest.mark.parametrize(
@@ -159,7 +157,7 @@ def test_reader_of_imports(source: str, tmp_path: Path, monkeypatch: pytest.Monk
     """Each form of import statement is understood."""
     monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path / "symbolize")
     (tmp_path / "symbolize" / "elf").mkdir(parents=True)
-    path = tmp_path / "symbolize" / "load" / "x.py"
+    path = tmp_path / "symbolize" / "formats" / "x.py"
     assert [package_of(module) for module in imports(path, ast.parse(source))] == ["elf"]
 
 

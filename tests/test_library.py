@@ -24,11 +24,11 @@ from symbolize import InputError, OutputError, SymbolizeError, UsageError
 from symbolize.analysis.frame_table import Numbers, frame_columns
 from symbolize.batch.tasks import WorkerConfig
 from symbolize.enrich.edits import Edits
+from symbolize.formats import encode
 from symbolize.options import Options
 from symbolize.profile import Frame, Profile
 from symbolize.symbols import Frames, TableCache
 from symbolize.symbols import lookup as lookup_files
-from symbolize.write import encode
 from tests.support.messages import profile_pb2
 from tests.support.needs import package
 

@@ -34,7 +34,7 @@ from typing import NamedTuple
 from elftools.elf.elffile import ELFFile
 
 import symbolize
-from symbolize.write.outputs import OUTPUTS
+from symbolize.formats.outputs import OUTPUTS
 from tests.support.symbol_server import SymbolServer, build_id, job, symbol_server
 
 ROOT = Path(__file__).parent.parent

@@ -44,8 +44,10 @@ from symbolize.core.errors import (
     UsageError,
 )
 from symbolize.core.failures import Failure
-from symbolize.load.model import DEFAULTS, LoadedProfile, LoadOptions
-from symbolize.load.open import load_all, load_one
+from symbolize.formats import write
+from symbolize.formats.files import check_inputs
+from symbolize.formats.model import DEFAULTS, LoadedProfile, LoadOptions
+from symbolize.formats.open import load_all, load_one
 from symbolize.options import Options
 from symbolize.pipeline import Result, Symbolizer
 from symbolize.profile import Profile
@@ -59,8 +61,6 @@ from symbolize.storage.inputs import local_path, open_input
 from symbolize.storage.shared_cache import open_tables
 from symbolize.storage.urls import Denied, Unreachable, is_url
 from symbolize.symbols import default_folder
-from symbolize.write import write
-from symbolize.write.files import check_inputs
 
 MAX_OPEN: Final = 512
 """Binaries that a worker keeps open; with one more it closes all."""

@@ -18,12 +18,12 @@ from urllib.parse import quote, unquote_to_bytes
 from symbolize.batch.manifest import RowFile
 from symbolize.core.errors import InputError
 from symbolize.core.files import os_error_text
+from symbolize.formats.rows import Row, common_labels, shown_labels, write_rows
 from symbolize.profile import Profile
 from symbolize.storage.backend import Storage
 from symbolize.storage.input_names import ENDING as OUTPUT_ENDING
 from symbolize.storage.inputs import local_path
 from symbolize.storage.urls import modified_at
-from symbolize.write.rows import Row, common_labels, shown_labels, write_rows
 
 NOTES: Final = "rows"
 """The folder, in the storage that workers share, for the names of files that are being written."""

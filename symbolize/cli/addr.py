@@ -64,8 +64,8 @@ def run_addr(arguments: Sequence[str]) -> int:
 def described(error: InputError) -> InputError:
     """An error that says of a file that is no ELF file what it looks like (R344, other recordings)."""
     from symbolize.drop_in.binaries import NOT_AN_OBJECT
-    from symbolize.load.content import Content
-    from symbolize.load.recognition import describe
+    from symbolize.formats.content import Content
+    from symbolize.formats.recognition import describe
 
     if error.problem != NOT_AN_OBJECT:
         return error

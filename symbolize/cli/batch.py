@@ -299,7 +299,7 @@ def check_options(options: argparse.Namespace, inputs: Sequence[str]) -> None:
         if getattr(options, name) == "":
             raise UsageError(f"--{name} has an empty name")
     if options.parquet:
-        from symbolize.write.outputs import check_parquet
+        from symbolize.formats.outputs import check_parquet
 
         check_parquet()
     if options.dask and not (options.cache or options.no_cache):

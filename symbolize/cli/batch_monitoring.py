@@ -22,11 +22,11 @@ from symbolize.cli.options import NO_SAMPLES, print_error, print_output
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.terminal import width_of
+from symbolize.formats.files import check_inputs, output_file
 from symbolize.storage.input_names import ENDING, Input
 from symbolize.storage.inputs import NAME_LIST, find_inputs, local_path
 from symbolize.storage.patterns import is_pattern, split_pattern
 from symbolize.storage.urls import shown_uri
-from symbolize.write.files import check_inputs, output_file
 
 if TYPE_CHECKING:
     from tqdm import tqdm

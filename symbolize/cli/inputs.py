@@ -61,7 +61,7 @@ def check_names(profiles: Sequence[str]) -> None:
 def is_binaries(path: str) -> bool:
     """Whether a path is an ELF file or a folder, which is no profile unless perf recorded into it."""
     if os.path.isdir(path):
-        from symbolize.load.streams import recording_in
+        from symbolize.formats.perf import recording_in
 
         return recording_in(path) is None
     with suppress(OSError, ValueError), open(open_regular(path), "rb", buffering=0) as file:

@@ -30,8 +30,8 @@ MAX_TEXT = 48
 
 def run_inspect(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code: 1 if a file could not be read."""
+    from symbolize.formats.perf import recording_in
     from symbolize.inspection import inspect
-    from symbolize.load.streams import recording_in
     from symbolize.symbols import default_folder
 
     options = inspect_parser().parse_args(arguments)

@@ -17,7 +17,7 @@ from symbolize.core.verdict import ACCEPTABLE
 
 if TYPE_CHECKING:
     from symbolize.cli.arguments import Parser
-    from symbolize.load.model import LoadOptions
+    from symbolize.formats.model import LoadOptions
     from symbolize.storage.servers import AnyClient
     from symbolize.symbols import TableCache
 
@@ -232,7 +232,7 @@ def add_volume_options(parser: Parser, verbose: str) -> None:
 
 def load_options(options: argparse.Namespace) -> LoadOptions:
     """How profiles are read."""
-    from symbolize.load.model import Choice, LoadOptions
+    from symbolize.formats.model import Choice, LoadOptions
 
     merge = [each for each in options.merge if each != MERGE_ALL]
     choice = Choice(options.pid, options.process, options.heap, options.kind, merge)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from symbolize.core.arrays import NONE
 from symbolize.core.errors import OutputError, SymbolizeError, UsageError, first_names, printable
 from symbolize.core.files import os_error_text
-from symbolize.write.files import STANDARD_OUTPUT
-from symbolize.write.outputs import PPROF, Output, output_of
+from symbolize.formats.files import STANDARD_OUTPUT
+from symbolize.formats.outputs import PPROF, Output, output_of
 
 if TYPE_CHECKING:
     from symbolize.profile import Profile
@@ -96,14 +96,14 @@ def is_same_file(a: str, b: str) -> bool:
 def is_kept(output: Output, path: str, profile: Profile) -> bool:
     """Whether the file at a path stays, because it has names, and by time, number and sums the samples of `profile`,
     which has none (R279, results of earlier runs). Pprof files and pages tell."""
-    from symbolize.load import load
+    from symbolize.formats import load
     from symbolize.profile import named_locations, samples_mark
 
     if path == STANDARD_OUTPUT or named_locations(profile).any() or not os.path.isfile(path):
         return False
     try:
         if output.name == HTML:
-            from symbolize.write.page.page import mark_of
+            from symbolize.page.page import mark_of
 
             with open(path, "rb") as file:
                 return mark_of(samples_mark(profile)).encode() in file.read(HEAD)
@@ -129,6 +129,6 @@ def stem(profile: str) -> str:
     """The base name of a profile without its extensions."""
     if profile == "-":
         return "stdin"
-    from symbolize.load.extensions import without_endings
+    from symbolize.formats.endings import without_endings
 
     return without_endings(os.path.basename(profile))

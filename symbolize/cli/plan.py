@@ -28,7 +28,7 @@ def run_plan(arguments: Sequence[str]) -> int:
     """Run the command with `arguments`; the exit code."""
     from symbolize.binaries import Unasked
     from symbolize.cli.hints import OPTION_HINTS
-    from symbolize.load.open import load_all
+    from symbolize.formats.open import load_all
     from symbolize.pipeline import Symbolizer
     from symbolize.report.json import as_plan
     from symbolize.report.plan import render

@@ -35,12 +35,12 @@ from symbolize.cli.selection import FILTERS, add_selection_options, filters_of
 from symbolize.cli.shown import note_labels, warn
 from symbolize.cli.symbolizing import open_symbolizer, symbolized
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
-from symbolize.write.files import check_inputs, check_terminal
-from symbolize.write.outputs import OTLP, OUTPUTS, PPROF, Output, View
+from symbolize.formats.files import check_inputs, check_terminal
+from symbolize.formats.outputs import OTLP, OUTPUTS, PPROF, Output, View
 
 if TYPE_CHECKING:
     from symbolize.core.arrays import Bool
-    from symbolize.load.model import LoadedProfile
+    from symbolize.formats.model import LoadedProfile
     from symbolize.pipeline import Result, Symbolizer
     from symbolize.profile import Merger, Profile
     from symbolize.report.missing import Missing
@@ -256,7 +256,7 @@ def check_outputs(options: argparse.Namespace, output: Output | None, outputs: S
 
 def write_text(text: str, name: str) -> None:
     """Write `text` to the file `name`."""
-    from symbolize.write.files import output_file
+    from symbolize.formats.files import output_file
 
     with output_file(name) as file:
         file.write(text.encode(errors="backslashreplace"))
@@ -265,7 +265,7 @@ def write_text(text: str, name: str) -> None:
 def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
     """Symbolize the profiles of one input; the lowest percentage of them that has names, and whether nothing failed
     that may have more names."""
-    from symbolize.load.open import load_all
+    from symbolize.formats.open import load_all
 
     options = run.options
     found = load_all(source, load_options(options))
@@ -315,14 +315,14 @@ def whole_output(run: Run, source: str, found: Sequence[LoadedProfile]) -> Whole
     where each profile has a file of its own, as where samples or frames are chosen, or all become one."""
     options = run.options
     if run.output is None:
-        from symbolize.write.module_symbols import ModuleSymbols
+        from symbolize.formats.perfetto.module_symbols import ModuleSymbols
 
         if found[0].format != TRACE:
             raise InputError(source, "is not a Perfetto trace, and --emit module-symbols writes symbols for traces")
         return ModuleSymbols()
     is_changed = run.merger is not None or any(getattr(options, name) for name in (*FILTERS, *FRAME_CHANGES))
     if run.output.name == OTLP and found[0].container is not None and not is_changed:
-        from symbolize.write.otlp_lines import OtlpLines
+        from symbolize.formats.otlp.lines import OtlpLines
 
         return OtlpLines(found[0].container, replaces=options.force)
     return None
@@ -348,7 +348,7 @@ def symbolize_profile(run: Run, loaded: LoadedProfile, name: str, path: str, sym
 
 def write_output(run: Run, profile: Profile, path: str, name: str) -> None:
     """Write a profile, which people call `name`, as the options say, unless what is there is kept."""
-    from symbolize.write import write
+    from symbolize.formats import write
 
     assert run.output is not None
     note_labels(run.options, profile)

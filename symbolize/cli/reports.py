@@ -12,11 +12,11 @@ from symbolize.cli.options import merges_all, print_error, print_output
 from symbolize.cli.outputs import kept_text
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.terminal import DEFAULT_WIDTH, Style, cells, has_colour, width_of, wrapped
-from symbolize.write.files import STANDARD_OUTPUT, output_file
-from symbolize.write.outputs import PPROF, Output
+from symbolize.formats.files import STANDARD_OUTPUT, output_file
+from symbolize.formats.outputs import PPROF, Output
 
 if TYPE_CHECKING:
-    from symbolize.load.model import LoadedProfile
+    from symbolize.formats.model import LoadedProfile
     from symbolize.report import Report
     from symbolize.report.advice import Advice
     from symbolize.report.several import ProfileRow

@@ -25,7 +25,7 @@ from symbolize.core.errors import InputError, UsageError, printable
 if TYPE_CHECKING:
     from symbolize.analysis import Sources, Stacks
     from symbolize.cli.arguments import Parser
-    from symbolize.load.model import LoadedProfile
+    from symbolize.formats.model import LoadedProfile
     from symbolize.pipeline import Symbolizer
     from symbolize.profile import Profile
 
@@ -100,7 +100,7 @@ def symbolizer_of(options: argparse.Namespace) -> Iterator[Symbolizer | None]:
 
 def loaded_profiles(options: argparse.Namespace, source: str) -> list[LoadedProfile]:
     """The profiles of an input, each made when it is asked for. Raises InputError."""
-    from symbolize.load.open import load_all
+    from symbolize.formats.open import load_all
 
     return load_all(source, load_options(options))
 

@@ -30,12 +30,12 @@ from symbolize.cli.shown import (
     the_profile,
 )
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
-from symbolize.write.files import STANDARD_OUTPUT, check_inputs, check_terminal
-from symbolize.write.outputs import OUTPUTS, PPROF, View
+from symbolize.formats.files import STANDARD_OUTPUT, check_inputs, check_terminal
+from symbolize.formats.outputs import OUTPUTS, PPROF, View
 
 if TYPE_CHECKING:
+    from symbolize.formats.outputs import Output
     from symbolize.pipeline import Symbolizer
-    from symbolize.write.outputs import Output
 
 
 def view_parser() -> Parser:
@@ -121,7 +121,7 @@ def write_views(
 ) -> bool:
     """Write the pictures of the profiles of one input, or that of all inputs merged; whether nothing failed that may
     have more names."""
-    from symbolize.write import write
+    from symbolize.formats import write
 
     source, paths = sources[0], [path]
     if merges_all(options):

@@ -8,11 +8,10 @@ import numpy as np
 
 from symbolize.analysis.label_values import label_totals
 from symbolize.core.errors import InputError
+from symbolize.formats.content import HEAD, MAX_STREAM, chunks, decompressed, peeked
+from symbolize.formats.model import LoadedProfile
+from symbolize.formats.open import load_all
 from symbolize.inspection.model import Inspection, MappedFile, ProfileContent, SampleType
-from symbolize.load.compression import decompressed
-from symbolize.load.model import LoadedProfile
-from symbolize.load.open import load_all
-from symbolize.load.streams import HEAD, MAX_STREAM, chunks, peeked
 from symbolize.profile import NONE, Profile, lines_per_location, named_locations
 
 

@@ -390,7 +390,7 @@ class Profile:
         Raises TypeError for another message, InputError for one that is no valid profile.
         """
         data = library("proto.messages").serialized(message)
-        return library("load.pprof").load(data, "message")  # type: ignore[no-any-return]
+        return library("formats.pprof.reader").load(data, "message")  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         source = f" of {self.source!r}" if self.source else ""
@@ -448,7 +448,7 @@ class Profile:
         That class is in a descriptor pool of its own, where it meets no other copy of the schema. Raises TypeError for
         a class of another schema, ImportError without protobuf.
         """
-        return library("proto.messages").parsed(library("write").encode(self), message_class)
+        return library("proto.messages").parsed(library("formats").encode(self), message_class)
 
     def top(self, count: int = 10, *, sample_type: str | int = "") -> list[FunctionRow]:
         """The functions with the largest value of their own: name, `flat` (the value of the samples it is the leaf of)

@@ -14,8 +14,9 @@ from symbolize.binaries import Servers
 from symbolize.binaries.debuginfod import Limits as FetchLimits
 from symbolize.core.errors import InputError, SymbolizeError, UsageError, first_names
 from symbolize.core.heap import give_back
-from symbolize.load import load_all
-from symbolize.load.model import LoadedProfile
+from symbolize.formats import load_all, write, write_otlp
+from symbolize.formats.model import LoadedProfile
+from symbolize.formats.outputs import View
 from symbolize.names import MODES, Mode
 from symbolize.options import DEFAULTS, Options
 from symbolize.pipeline import Symbolizer
@@ -24,8 +25,6 @@ from symbolize.report.json import coverage
 from symbolize.storage.servers import AnyClient, open_servers
 from symbolize.storage.shared_cache import open_tables
 from symbolize.symbols import TableCache
-from symbolize.write import write, write_otlp
-from symbolize.write.outputs import View
 
 OUTPUTS: Final = {"pprof": "application/octet-stream", "otlp": "application/x-protobuf"}
 PARAMETERS: Final = ("emit", "demangle", "sample-type")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from symbolize.load.extensions import without_endings
+from symbolize.formats.endings import without_endings
 
 STATE_FOLDER: Final = ".symbolize"
 """The folder below the outputs for the state of a batch; it has neither inputs nor outputs."""

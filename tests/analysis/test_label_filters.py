@@ -15,7 +15,7 @@ from symbolize.analysis import Filters
 from symbolize.analysis.filters import selected
 from symbolize.analysis.label_filters import note_on_range, within
 from symbolize.core.errors import UsageError
-from symbolize.load.pprof import load
+from symbolize.formats.pprof.reader import load
 from symbolize.profile import Profile
 from tests.support.messages import profile_pb2
 from tests.support.pprof_oracle import pprof, summed

@@ -26,7 +26,7 @@ from symbolize.analysis.difference import note_on_extent
 from symbolize.analysis.stacks import CELLS
 from symbolize.analysis.top import sums, totals_by_key
 from symbolize.core.errors import InputError, UsageError
-from symbolize.load import pprof as loader
+from symbolize.formats.pprof import reader as loader
 from symbolize.profile import Profile, choose_sample_type
 from tests.support.pprof_oracle import pprof
 from tests.support.pprof_writer import Line, Mapping, Place, profile

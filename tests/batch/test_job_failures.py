@@ -15,7 +15,7 @@ from symbolize.batch.job import Batch
 from symbolize.batch.manifest import UNREACHABLE, InputResult, Manifest, ProfileRow, Renewed, State
 from symbolize.core.errors import OutputError
 from symbolize.core.reasons import Reason
-from symbolize.load import load
+from symbolize.formats import load
 from symbolize.storage.backend import LocalStorage
 from symbolize.storage.input_names import Input
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan

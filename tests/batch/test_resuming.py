@@ -16,7 +16,7 @@ from symbolize.batch.manifest import Manifest, State
 from symbolize.batch.monitoring.summary import Summary, Tally
 from symbolize.core.errors import OutputError
 from symbolize.enrich.edits import Edits
-from symbolize.load import load
+from symbolize.formats import load
 from symbolize.storage.backend import LocalStorage
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import ALL_DONE, BINS, GPERFTOOLS, LEDGER, SPECTRA, copies, files_below, outputs, trace

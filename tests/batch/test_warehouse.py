@@ -252,7 +252,7 @@ def test_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
     for value, text in ((str(tmp_path / "rows"), "is inside --parquet"), ("", "--parquet has an empty name")):
         assert main([*arguments, value]) == 2
         assert text in capsys.readouterr().err
-    monkeypatch.setattr(sys.modules["symbolize.write.outputs"], "find_spec", lambda name: None)
+    monkeypatch.setattr(sys.modules["symbolize.formats.outputs"], "find_spec", lambda name: None)
     assert main([*arguments, str(tmp_path / "other")]) == 2
     assert "Parquet needs pyarrow: pip install pyarrow" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

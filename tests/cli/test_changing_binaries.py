@@ -16,7 +16,7 @@ from symbolize.batch.tasks import decode_binary, forget_worker, symbolize_inputs
 from symbolize.binaries.index_update import IndexUpdate
 from symbolize.cli import main
 from symbolize.elf import ElfImage
-from symbolize.load import load
+from symbolize.formats import load
 from symbolize.pipeline import Symbolizer
 from symbolize.symbols import SymbolTable, TableCache
 from symbolize.symbols.build import Builder

@@ -8,7 +8,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from symbolize.cli import main
-from symbolize.load import load
+from symbolize.formats import load
 from symbolize.profile import Profile
 from tests.support import perfetto_writer as w
 from tests.support.fixture_files import BINARIES, segments

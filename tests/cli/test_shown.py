@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from symbolize.cli import main
-from symbolize.load.model import LoadedProfile
+from symbolize.formats.model import LoadedProfile
 from symbolize.profile import Profile
 from tests.support.batch_runs import trace
 from tests.support.pprof_writer import Line, Mapping, Place, profile

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from symbolize import Options, Profile, Symbolizer, load, load_all
 from symbolize.cli import main
 from symbolize.enrich import annotate
-from symbolize.load import pprof as loader
-from symbolize.write import encode
+from symbolize.formats import encode
+from symbolize.formats.pprof import reader as loader
 from tests.support import perfetto_writer as w
 from tests.support import pprof_writer
 from tests.support.pprof_writer import Line, Mapping, Place

@@ -7,7 +7,7 @@ import pytest
 
 from symbolize import InputError, Options, Symbolizer, UsageError
 from symbolize.enrich.deobfuscate import Deobfuscator, deobfuscate, java_names
-from symbolize.load import pprof as loader
+from symbolize.formats.pprof import reader as loader
 from symbolize.names.proguard import ProguardMap
 from symbolize.profile import Profile
 from tests.support.pprof_writer import Line, Mapping, Place, profile

@@ -15,9 +15,9 @@ from symbolize.enrich.edits import Edits
 from symbolize.enrich.paths import pairs_of, rewrite_paths
 from symbolize.enrich.prune import prune, prune_from, without_arguments
 from symbolize.enrich.synthesize import synthesize
-from symbolize.load.pprof import load
+from symbolize.formats import encode
+from symbolize.formats.pprof.reader import load
 from symbolize.profile import AddressKind, Profile
-from symbolize.write import encode
 from tests.support import pprof_writer
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pprof_oracle import pprof, summed

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from symbolize.enrich.frames import LookupResult, demangle_existing, expand
-from symbolize.load import pprof as loader
+from symbolize.formats.pprof import reader as loader
 from symbolize.names import Mode
 from symbolize.profile import Profile, set_flags
 from symbolize.symbols import Answer, Calls, Frames, FunctionNames

@@ -15,11 +15,11 @@ from symbolize import Options, Profile, Result, Symbolizer, load
 from symbolize.cli import main
 from symbolize.core.arrays import offsets_of
 from symbolize.enrich.shared_code import UNDECIDED, Namesakes, SharedCode
+from symbolize.formats import encode
 from symbolize.names import MODES, Mode
 from symbolize.profile import Samples
 from symbolize.symbols import Function, binary
 from symbolize.symbols.build import Builder
-from symbolize.write import encode
 from tests.support.profile_frames import frames_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

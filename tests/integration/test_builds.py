@@ -18,11 +18,11 @@ from symbolize import Reason, Symbolizer
 from symbolize.binaries import BinaryIndex, BinaryMatch
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage, identify
+from symbolize.formats import encode
 from symbolize.report.text import render
 from symbolize.resolve.opened import MAX_UNUSED, OpenBinaries
 from symbolize.symbols import is_same_build
 from symbolize.symbols.builds import same_code
-from symbolize.write import encode
 from tests.support.elf_writer import (
     AARCH64,
     ALLOC,

@@ -14,10 +14,10 @@ import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.elf import ElfImage, identify
 from symbolize.elf.probe import CODE
+from symbolize.formats import encode
 from symbolize.inspection import inspect
 from symbolize.symbols import Binary, builds_of
 from symbolize.symbols.builds import MAX_COMPARED, same_code
-from symbolize.write import encode
 from tests.support import elf_writer
 from tests.support import fixture_files as fixtures
 from tests.support.elf_writer import ALLOC, EXEC, NOBITS, NOTE, PROGBITS, Section, Symbol, build_id_note, elf_file

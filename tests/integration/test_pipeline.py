@@ -18,9 +18,9 @@ import symbolize
 from symbolize import Reason, Symbolizer, UsageError
 from symbolize.binaries import Kind, Unasked
 from symbolize.elf import ElfImage, inside_calls
+from symbolize.formats import encode
 from symbolize.options import DEFAULTS, Options
 from symbolize.report.json import folded
-from symbolize.write import encode
 from tests.support import fixture_files as fixtures
 from tests.support.elf_writer import (
     ALLOC,

@@ -13,9 +13,9 @@ from symbolize import Profile, Reason
 from symbolize.cli.main import main
 from symbolize.core.verdict import Verdict
 from symbolize.elf import read_build_id
+from symbolize.formats.outputs import OUTPUTS, Output
 from symbolize.profile import IdOrigin, caveats_of, with_caveats
 from symbolize.serve.profiles import short
-from symbolize.write.outputs import OUTPUTS, Output
 from tests.support.fixture_files import BINARIES, GPERFTOOLS
 from tests.support.made_builds import leaf, of_tool, program
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import symbolize
 from symbolize.analysis.filters import Filters, selected
 from symbolize.enrich.prune import prune
-from symbolize.load.pprof import load
+from symbolize.formats import encode, write
+from symbolize.formats.pprof.reader import load
 from symbolize.profile import IdOrigin, LeafKind, Profile, StackSource, ValueType, merged
 from symbolize.profile.facts import PREFIX, exact_sum, set_leaves
-from symbolize.write import encode, write
 from tests.support import pprof_writer
 from tests.support.pprof_oracle import pprof
 from tests.support.pprof_writer import Line, Mapping, Place

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import symbolize
 from symbolize.core.arrays import offsets_of
 from symbolize.core.errors import UsageError
-from symbolize.load.pprof import load
+from symbolize.formats import encode
+from symbolize.formats.pprof.reader import load
 from symbolize.profile import (
     AddressKind,
     IdOrigin,
@@ -33,7 +34,6 @@ from symbolize.profile import (
 )
 from symbolize.profile.obfuscation import Obfuscation
 from symbolize.profile.sample_times import SampleTimes
-from symbolize.write import encode
 from tests.support import pprof_writer
 from tests.support.fixture_files import FIXTURES
 from tests.support.pprof_oracle import pprof, summed

@@ -16,7 +16,7 @@ from symbolize.analysis.units import quantity
 from symbolize.core.reasons import Reason
 from symbolize.core.terminal import Style, cells, shortened, shortened_function, wrapped
 from symbolize.core.verdict import Verdict
-from symbolize.load import pprof as loader
+from symbolize.formats.pprof import reader as loader
 from symbolize.profile import StackSource
 from symbolize.report import HINTS, TEXTS, Report, SharedCode, build_report
 from symbolize.report.html import page, section

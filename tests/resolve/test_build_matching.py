@@ -13,6 +13,7 @@ import pytest
 import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.elf import ElfImage
+from symbolize.formats import encode
 from symbolize.names import demangle_android_linker
 from symbolize.options import DEFAULTS, Options
 from symbolize.profile import NONE
@@ -28,7 +29,6 @@ from symbolize.resolve.name_agreement import (
     united,
 )
 from symbolize.symbols import FunctionsAt
-from symbolize.write import encode
 from tests.support import fixture_files as fixtures
 from tests.support import simpleperf_writer as writer
 from tests.support.archives import archive

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from symbolize import Options, Profile, Result, Symbolizer
-from symbolize.write import encode
+from symbolize.formats import encode
 from tests.support.called import Program
 from tests.support.needs import find
 

@@ -20,8 +20,7 @@ import pytest
 
 from symbolize import Options, Symbolizer
 from symbolize.cli import main
-from symbolize.load import load
-from symbolize.write import write
+from symbolize.formats import load, write
 from tests.support.fixture_files import FIXTURES
 from tests.support.http_server import HttpServer, Request
 from tests.support.needs import find, package

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from symbolize.load.extensions import without_endings
+from symbolize.formats.endings import without_endings
 from symbolize.storage.input_names import MAX_COMPONENT, MAX_NAME, STATE_FOLDER, Input, Problem, output_name
 from symbolize.storage.inputs import alternative_names, depth_below, find_inputs, open_input, roots_of
 from symbolize.storage.patterns import Pattern, split_pattern

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from symbolize.core.errors import InputError, UsageError
-from symbolize.load import load
+from symbolize.formats import load
 from symbolize.storage import urls
 from symbolize.storage.input_names import Input, Problem
 from symbolize.storage.inputs import alternative_names, find_inputs, open_input

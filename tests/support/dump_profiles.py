@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 from symbolize.core.cursor import COMPILED
-from symbolize.load import load
-from symbolize.write import encode
+from symbolize.formats import encode, load
 
 
 def digest(path: str | Path) -> str:

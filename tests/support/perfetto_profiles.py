@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from symbolize.core.errors import InputError
-from symbolize.load import load_all
-from symbolize.load.model import Choice
+from symbolize.formats import encode, load_all
+from symbolize.formats.model import Choice
 from symbolize.profile import Profile
-from symbolize.write import encode
 
 
 def read(trace: bytes, **choice: Any) -> dict[str, Profile]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from symbolize.load import load_all
+from symbolize.formats import load_all
 from symbolize.profile import Profile
 from tests.support import perfetto_writer as w
 from tests.support.perfetto_profiles import only, stacks

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from symbolize.analysis import CallTree, FrameFlag, FrameNames, LineTotals
+from symbolize.page.page import Picture
 from symbolize.profile import NONE
-from symbolize.write.page.page import Picture
 
 HOSTILE = [
     "</script><script>window.attacked = 1</script>",

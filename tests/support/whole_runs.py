@@ -7,7 +7,7 @@ from typing import Any
 
 import symbolize
 from symbolize import Symbolizer
-from symbolize.write import encode
+from symbolize.formats import encode
 from tests.support.messages import profile_pb2
 from tests.support.pprof_writer import Mapping, Place, profile
 

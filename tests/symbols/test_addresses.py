@@ -8,7 +8,7 @@ import pytest
 
 import symbolize
 from symbolize import Reason, Symbolizer
-from symbolize.write import encode
+from symbolize.formats import encode
 from tests.support import gperftools_writer
 from tests.support.dwarf_writer import function
 from tests.support.elf_writer import AARCH64, ALLOC, EXEC, RISCV, X86_64, Section, Segment, Symbol, elf_file, text

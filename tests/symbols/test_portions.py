@@ -11,10 +11,10 @@ from symbolize.core import parallel
 from symbolize.core.arrays import UInt64
 from symbolize.dwarf import decode
 from symbolize.elf import ElfImage
-from symbolize.load import pprof as loader
+from symbolize.formats import encode
+from symbolize.formats.pprof import reader as loader
 from symbolize.symbols import Frames, TableCache, binary, lookup
 from symbolize.symbols.build import Builder
-from symbolize.write import encode
 from tests.support.pprof_writer import Mapping, Place, profile
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

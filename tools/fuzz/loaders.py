@@ -15,9 +15,9 @@ import numpy as np
 
 import symbolize
 from symbolize.core.errors import InputError, UsageError
-from symbolize.load.content import Content
+from symbolize.formats import encode, write
+from symbolize.formats.content import Content
 from symbolize.profile import Profile
-from symbolize.write import encode, write
 from tests.support import perfetto_writer as writer
 from tests.support.messages import profile_pb2
 from tests.support.perf_recordings import made_recordings

@@ -20,10 +20,11 @@ from symbolize.analysis.filters import selected
 from symbolize.cli.main import main
 from symbolize.core.errors import InputError
 from symbolize.elf import ElfImage
+from symbolize.formats import encode
+from symbolize.formats.otlp import writer as otlp
+from symbolize.formats.otlp.lines import OtlpLines
 from symbolize.profile import combine, compact, merged
 from symbolize.profile.model import Functions, Lines
-from symbolize.write import encode, otlp
-from symbolize.write.otlp_lines import OtlpLines
 from tests.support import gperftools_writer as gperftools
 from tests.support import perfetto_traces as given
 from tests.support import perfetto_writer as traces

@@ -25,9 +25,9 @@ from symbolize.core.errors import InputError, UsageError
 from symbolize.core.mapped_names import base_name, is_foreign, is_no_file, mapped_by
 from symbolize.elf import ElfError, read_build_id
 from symbolize.elf.probe import identify
-from symbolize.load import load as load_profile
-from symbolize.load import memory_map
-from symbolize.load.compression import decompressed
+from symbolize.formats import load as load_profile
+from symbolize.formats import memory_map
+from symbolize.formats.content import decompressed
 from symbolize.names import (
     demangle_android_linker,
     encodes,

@@ -15,7 +15,7 @@ from symbolize.batch.monitoring.metrics import Metrics
 from symbolize.batch.monitoring.observers import Observer, Warn
 from symbolize.core.errors import OutputError, UsageError
 from symbolize.core.files import os_error_text
-from symbolize.write.files import output_file
+from symbolize.formats.files import output_file
 
 LOOPBACK: Final = "127.0.0.1"
 INTERVAL: Final = 5.0

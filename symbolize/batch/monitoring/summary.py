@@ -18,9 +18,9 @@ from symbolize.core.closing import Closeable
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
 from symbolize.core.terminal import DEFAULT_WIDTH, LEAST_WIDTH, Style, padded, shortened, wrapped
+from symbolize.formats.files import output_file
 from symbolize.report import HINTS, TEXTS, Hints
 from symbolize.report.advice import INDENT, Advice
-from symbolize.write.files import output_file
 
 if TYPE_CHECKING:
     from symbolize.batch.manifest import InputResult, Item

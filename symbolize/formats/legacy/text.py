@@ -1,0 +1,205 @@
+"""What all text profiles share: rows of samples, what ends them, the memory map, and how they become a profile."""
+
+import re
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from symbolize.core.arrays import Bool, Int64, UInt64, offsets_of
+from symbolize.core.errors import InputError
+from symbolize.formats import memory_map
+from symbolize.formats.legacy import rows as scanning
+from symbolize.formats.samples import note_names
+from symbolize.profile.model import Profile
+
+MAX_ROWS: Final = 1 << 26
+"""Samples of one text; no profiler writes a thousandth of it."""
+
+MAX_FRAMES: Final = (1 << 31) - 1
+
+PIECE: Final = 1 << 20
+"""Bytes that are counted at a time."""
+
+NEWLINE: Final = re.compile(rb"\n")
+MAP_TITLE: Final = re.compile(rb"(?:--- Memory map: ---|MAPPED_LIBRARIES:)[^\n]*(?:\n|\Z)")
+SAMPLE_OR_MAP: Final = re.compile(rb"@[ \t]*0[xX]|" + MAP_TITLE.pattern)
+MAP_LINE: Final = re.compile(rb"[ \t]*(?:0x)?[0-9a-fA-F]{4,16}-(?:0x)?[0-9a-fA-F]{4,16}:?\s")
+WARNING: Final = b"%warn"
+MAX_WARNINGS: Final = 16
+MAX_MESSAGE: Final = 1000
+
+
+class Text(NamedTuple):
+    """A text profile: its bytes from `begin` on, what errors call it, and its warnings."""
+
+    data: memoryview
+    begin: int
+    source: str
+    warnings: list[str]
+
+    def line_at(self, at: int) -> tuple[bytes, int]:
+        """The line that begins at `at` without blanks around it, and where the next one begins."""
+        found = NEWLINE.search(self.data, at)
+        end = len(self.data) if found is None else found.end()
+        return bytes(self.data[at:end]).strip(), end
+
+    def error(self, problem: str, at: int | None = None) -> InputError:
+        """The error that the profile cannot be read."""
+        return InputError(self.source, problem, at)
+
+
+class Rows(NamedTuple):
+    """Rows of samples: a column for each number, the addresses of each as CSR, unadjusted, and where it begins in the
+    text. `end` is where the first line behind all rows begins."""
+
+    numbers: list[Int64]
+    offsets: Int64
+    addresses: UInt64
+    lines: Int64
+    end: int
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.lines)
+
+    def only(self, kept: Bool) -> "Rows":
+        """Some of the rows."""
+        if kept.all():
+            return self
+        sizes = np.diff(self.offsets)
+        addresses = self.addresses[np.repeat(kept, sizes)]
+        return self._replace(
+            numbers=[column[kept] for column in self.numbers],
+            offsets=offsets_of(sizes[kept]),
+            addresses=addresses,
+            lines=self.lines[kept],
+        )
+
+
+def read_rows(text: Text, begin: int, shape: bytes, *, comment: bytes = b"#", until_other: bool = False) -> Rows:
+    """The rows of samples from `begin` on, up to the memory map, a line that begins with `---`, or the end.
+
+    A line of another shape is left out with a warning, or ends the rows where `until_other` says so. A text that has
+    such lines and no rows is refused.
+    """
+    data = text.data
+    capacity = min(_count(data, begin, b"@"), MAX_ROWS)
+    columns = shape.count(b"n")
+    numbers = np.empty(columns * capacity, np.int64)
+    ends = np.zeros(capacity + 1, np.int64)
+    lines = np.empty(capacity, np.int64)
+    is_cut = np.zeros(capacity, np.uint8)
+    addresses = np.empty(_count(data, begin, b"x") + _count(data, begin, b"X"), np.uint64)
+    arrays = numbers.data, ends.data, lines.data, addresses.data, is_cut.data
+    count, at, left_out, first_left_out = 0, begin, 0, begin
+    while True:
+        count, at = scanning.read(data, at, memoryview(shape), comment[0], *arrays, count)
+        if at == len(data) or until_other:
+            break
+        if count == MAX_ROWS:
+            raise text.error(f"has more than {MAX_ROWS} samples", at)
+        line, behind = text.line_at(at)
+        if line.startswith(b"---") or MAP_TITLE.search(line) or MAP_LINE.match(line + b" "):
+            break
+        if line.startswith(WARNING):
+            warn(text, line)
+        else:
+            first_left_out = first_left_out if left_out else at
+            left_out += 1
+        at = behind
+    if left_out and not count:
+        raise text.error("has a line that is no sample", first_left_out)
+    if left_out:
+        where = f"the first at offset {first_left_out:#x}"
+        text.warnings.append(f"Lines that are no samples: {left_out} ({where}); they are left out.")
+    if cut := int(is_cut[:count].sum()):
+        text.warnings.append(f"Stacks that end in something else than an address: {cut}; the rest of them is lost.")
+    if int(ends[count]) > MAX_FRAMES:
+        raise text.error(f"{int(ends[count])} stack frames are more than a profile can index")
+    found = [numbers[i * capacity : i * capacity + count] for i in range(columns)]
+    return Rows(found, ends[: count + 1], addresses[: int(ends[count])], lines[:count], at)
+
+
+def read_attributes(text: Text) -> tuple[dict[bytes, bytes], int]:
+    """The lines `KEY = VALUE` below the title, or two titles, and where the first other line begins."""
+    attributes: dict[bytes, bytes] = {}
+    begin = text.begin
+    while begin < len(text.data):
+        line, behind = text.line_at(begin)
+        key, equals, value = line.partition(b"=")
+        if line.startswith(WARNING):
+            warn(text, line)
+        elif equals and not line.startswith(b"-"):
+            attributes[key.strip()] = value.strip()
+        elif line and not line.startswith(b"#") and (attributes or not line.startswith(b"---")):
+            break
+        begin = behind
+    return attributes, begin
+
+
+def warn(text: Text, line: bytes) -> None:
+    """Pass on a line that the profiler wrote to warn of its own profile."""
+    message = line.removeprefix(WARNING).strip().decode("utf-8", "backslashreplace")
+    warning = f"The profiler warns: {message[:MAX_MESSAGE]}"
+    if message and warning not in text.warnings and len(text.warnings) < MAX_WARNINGS:
+        text.warnings.append(warning)
+
+
+def _count(data: memoryview, begin: int, byte: bytes) -> int:
+    """How often a byte occurs from `begin` on."""
+    values = np.frombuffer(data, np.uint8)
+    return sum(int(np.count_nonzero(values[at : at + PIECE] == byte[0])) for at in range(begin, len(values), PIECE))
+
+
+def memory_map_of(text: Text, begin: int) -> bytes:
+    """The text of the memory map, which begins behind its title, at `begin` or later, or at `begin` without one."""
+    title = MAP_TITLE.search(text.data, begin)
+    if title is not None:
+        return bytes(text.data[title.end() :])
+    line, _ = text.line_at(begin)
+    return bytes(text.data[begin:]) if MAP_LINE.match(line + b" ") else b""
+
+
+def attach_map(profile: Profile, text: Text, begin: int) -> None:
+    """Read the memory map behind the samples, and say which mappings have names already."""
+    memory_map.attach(profile, memory_map_of(text, begin), text.source)
+    note_names(profile)
+
+
+def scaled(numbers: Int64, scale: NDArray[np.float64], fits: Bool) -> Int64:
+    """`numbers` times `scale`, truncated; where that exceeds 64 bits, `fits` becomes false."""
+    product = numbers.astype(np.float64) * scale
+    fits &= np.abs(product) < float(1 << 63)
+    return np.where(fits, product, 0).astype(np.int64)
+
+
+def only_fitting(text: Text, rows: Rows, values: list[Int64], fits: Bool) -> tuple[Rows, list[Int64]]:
+    """The rows with values of 64 bits; says how many others there are."""
+    if left_out := int((~fits).sum()):
+        text.warnings.append(f"Samples whose values exceed 64 bits: {left_out}; they are left out.")
+    return rows.only(fits), [each[fits] for each in values]
+
+
+def integer(text: bytes) -> int | None:
+    """A number as Go's ParseInt reads it with base 0: `0x10` is 16, `010` is 8; None if it is none of 64 bits."""
+    sign, digits = (-1, text[1:]) if text[:1] == b"-" else (1, text)
+    try:
+        value = sign * int(digits, 8 if re.fullmatch(rb"0[0-9]+", digits) else 0)
+    except ValueError:
+        return None
+    return value if -(1 << 63) <= value < 1 << 63 else None
+
+
+def inside_calls(addresses: UInt64) -> UInt64:
+    """Return addresses, moved in place into the call before them, modulo 2**64."""
+    addresses -= np.uint64(1)
+    return addresses
+
+
+def without_leaves(offsets: Int64, addresses: UInt64) -> UInt64:
+    """Stacks whose leaf is no return address and all other addresses are: the others moved into the calls."""
+    moved = inside_calls(addresses)
+    moved[offsets[:-1][np.diff(offsets) > 0]] += np.uint64(1)
+    return moved

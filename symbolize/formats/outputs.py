@@ -1,0 +1,192 @@
+"""The kinds of files that a profile can be written as, by the ending of their names."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from symbolize.core.errors import UsageError, check_flags, check_type, printable
+
+if TYPE_CHECKING:
+    from symbolize.analysis import Filters, Sources
+    from symbolize.profile import Profile
+
+GZIP: Final = ".gz"
+PPROF: Final = "pprof"
+OTLP: Final = "otlp"
+"""The kinds that keep all of a profile. The others are views of it."""
+
+
+class Output(NamedTuple):
+    """A kind of output: its name, the endings of its files (the first is that of default names), whether it is no text,
+    whether it shows the difference from a base, whether it shows one sample type only, and whether source files."""
+
+    name: str
+    endings: tuple[str, ...]
+    is_binary: bool = False
+    has_base: bool = False
+    has_one_type: bool = False
+    has_files: bool = True
+
+
+OUTPUTS: Final = (
+    Output(PPROF, (".pb.gz", ".pb", ".pprof", ".proto", ".prof", ".profile", GZIP), True),
+    Output(OTLP, (".otlp",), True),
+    Output("html", (".html", ".htm"), has_base=True),
+    Output("svg", (".svg",), has_one_type=True, has_files=False),
+    Output("folded", (".folded", ".collapsed"), has_one_type=True, has_files=False),
+    Output("speedscope", (".speedscope.json",)),
+    Output("firefox", (".firefox.json",), has_one_type=True),
+    Output("text", (".txt",), has_base=True, has_one_type=True, has_files=False),
+    Output("csv", (".csv",)),
+    Output("parquet", (".parquet",), True),
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a view shows of a profile: its `title` (empty: the name of its file), the sample type that comes first, by
+    name or number (empty: the profile's own), the samples and frames that `filters` leave, the `base` that it is
+    compared with, with `normalize` scaled to its totals, and where `sources` are found. A pprof file has what the
+    filters leave, and that sample type as its default. `caveats`, and `named_samples`, the mark of samples that have
+    names, are set when it is written."""
+
+    title: str = ""
+    sample_type: str = ""
+    filters: "Filters | None" = None
+    base: "Profile | None" = None
+    base_title: str = ""
+    sources: "Sources | None" = None
+    caveats: tuple[str, ...] = ()
+    normalize: bool = False
+    named_samples: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("title", "sample_type", "base_title"):
+            check_type(name, getattr(self, name), "text", str)
+        check_flags(normalize=self.normalize)
+        if self.filters is not None or self.base is not None or self.sources is not None:
+            from symbolize.analysis import Filters, Sources
+            from symbolize.profile import Profile
+
+            check_type("filters", self.filters, "Filters", Filters, type(None))
+            if self.base is not None:
+                object.__setattr__(self, "base", Profile.of(self.base, "base"))
+            check_type("sources", self.sources, "Sources", Sources, type(None))
+
+
+def output_of(path: str, emit: str | None, default: str) -> Output:
+    """The kind of the file at `path`: `emit` if it is given, else by its ending, `default` for a name without one.
+
+    Raises UsageError for an ending that no kind has, and for a kind that needs a package which is not installed.
+    """
+    by_name = {output.name: output for output in OUTPUTS}
+    if emit is not None:
+        if emit not in by_name:
+            raise UsageError(f"emit: {emit!r} is none of {', '.join(by_name)}")
+        return available(by_name[emit])
+    name = os.path.basename(path).lower()
+    for output in reversed(OUTPUTS):
+        if name.endswith(output.endings):
+            return available(output)
+        if name.removesuffix(GZIP).endswith(output.endings):
+            raise UsageError(f"{path}: {output.name} is not written compressed; leave out {GZIP}")
+    ending = os.path.splitext(name)[1]
+    if ending:
+        known = ", ".join(output.endings[0] for output in OUTPUTS)
+        raise UsageError(f"{path}: no format has the ending {ending}; the endings are {known}")
+    return by_name[default]
+
+
+def available(output: Output) -> Output:
+    """The output, if what it needs is installed."""
+    if output.name == "parquet":
+        check_parquet()
+    return output
+
+
+def check_parquet() -> None:
+    """Raise UsageError if what writes Parquet is not installed."""
+    if find_spec("pyarrow") is None:
+        raise UsageError("Parquet needs pyarrow: pip install pyarrow")
+
+
+def written(output: Output, profile: "Profile", view: View) -> "Profile":
+    """What a file that keeps all of a profile has of one where `view` chooses. Raises UsageError for a base."""
+    from symbolize.analysis.filters import selected
+    from symbolize.profile import combine, compact, with_sample_type
+
+    if view.base is not None:
+        raise UsageError(f"{output.name} shows one profile; a difference can be shown as {kinds_with_base()}")
+    profile = with_sample_type(profile, view.sample_type)
+    return compact(combine(selected(profile, view.filters))) if view.filters else profile
+
+
+def kinds_with_base() -> str:
+    """The kinds that show the difference from a base."""
+    return ", ".join(each.name for each in OUTPUTS if each.has_base)
+
+
+def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[bytes]:
+    """The bytes of a view of `profile`. Raises UsageError for a base or sample type that cannot be shown."""
+    from symbolize import analysis
+    from symbolize.profile import caveats_of, named_locations, samples_mark, with_sample_type
+
+    view = view if view.title else replace(view, title=os.path.basename(profile.source) or "profile")
+    both = (profile, view.base) if view.base is not None else (profile,)
+    caveats = [text for each in both for text in caveats_of(each)]
+    if view.base is not None and view.normalize:
+        caveats.append("values are scaled to the total of the base")
+    is_named = view.base is None and bool(named_locations(profile).any())
+    view = replace(view, caveats=tuple(caveats), named_samples=samples_mark(profile) if is_named else "")
+    profile = with_sample_type(profile, view.sample_type)
+    stacks = analysis.stacks_of(profile, view.filters, has_lines=output.has_files)
+    if view.base is not None:
+        if not output.has_base:
+            raise UsageError(f"{output.name} shows one profile; a difference can be shown as {kinds_with_base()}")
+        base = analysis.stacks_of(view.base, view.filters, has_lines=output.has_files)
+        stacks = analysis.difference(stacks, base, normalize=view.normalize)
+    if output.has_one_type:
+        stacks = stacks.only_default()
+    stacks.check_names()
+    if output.name == "html":
+        from symbolize.page.page import page_pieces, picture_of
+
+        picture = picture_of(
+            stacks,
+            view.title,
+            base_title=view.base_title if view.base is not None else None,
+            sources=view.sources,
+            caveats=view.caveats,
+            named_samples=view.named_samples,
+        )
+        return page_pieces(picture)
+    if output.name == "svg":
+        from symbolize.formats import svg
+
+        return svg.pieces(stacks, view.title, view.caveats)
+    if output.name == "folded":
+        from symbolize.formats.folded import writer as folded
+
+        return folded.pieces(stacks)
+    if output.name == "speedscope":
+        from symbolize.analysis.filters import keys_in
+        from symbolize.formats import speedscope
+
+        keys = keys_in(view.filters.tagroot) if view.filters is not None else []
+        return speedscope.pieces(stacks, view.title, view.caveats, *keys[:1])
+    if output.name == "firefox":
+        from symbolize.formats import firefox
+
+        return firefox.pieces(stacks, view.title, view.caveats)
+    if output.name == "text":
+        from symbolize.analysis.text import difference_lines, top_lines
+
+        lines = top_lines(stacks) if view.base is None else difference_lines(stacks)
+        lines = chain((f"# {printable(each)}" for each in view.caveats), lines)
+        return (f"{line}\n".encode(errors="backslashreplace") for line in lines)
+    from symbolize.formats import table
+
+    return table.csv_pieces(stacks) if output.name == "csv" else table.parquet_pieces(stacks)

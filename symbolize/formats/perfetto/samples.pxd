@@ -1,0 +1,27 @@
+include "constants.pxi"
+from symbolize.formats.perfetto.packet_reader cimport PacketReader
+from symbolize.core.interning cimport Tuples
+
+
+cdef class Samples:
+    cdef PacketReader reader
+    cdef readonly Tuples contexts
+    cdef readonly Tuples table
+    cdef public Py_ssize_t stride
+    cdef long long[::1] values
+    cdef long long[::1] times
+    cdef unsigned long long[::1] weights
+    cdef Py_ssize_t max_contexts
+    cdef Py_ssize_t max_samples
+    cdef Py_ssize_t max_values
+    cdef readonly Py_ssize_t rejected
+    cdef readonly Py_ssize_t empty
+    cdef readonly Py_ssize_t counter_only
+    cdef readonly Py_ssize_t saturated
+    cdef readonly set reused
+
+    cdef reserve(self, Py_ssize_t followers)
+    cdef reject(self, int stack)
+    cdef count(self, int session, unsigned long long pid, unsigned long long tid, bint has_tid, unsigned long long cpu,
+               unsigned long long mode, unsigned long long error, int stack, unsigned long long weight, Py_ssize_t followers)
+    cdef add_value(self, Py_ssize_t at, unsigned long long value)

@@ -1,1 +1,0 @@
-"""perf.data as Linux perf writes it, in files and pipes."""
