@@ -18,9 +18,8 @@ import numpy as np
 from symbolize.core.ranges import clip_to
 from symbolize.dwarf.columns import Nodes, Ranges
 from symbolize.dwarf.constants import SKIP_SUBTREE, TYPE_SUBTREE
-from symbolize.dwarf.decode import Dwarf
+from symbolize.dwarf.decode import Dwarf, function_segments, line_rows
 from symbolize.dwarf.die_walk import walk_units
-from symbolize.dwarf.segments import function_segments, line_rows
 from symbolize.elf import ElfImage
 from symbolize.symbols.split_dwarf_files import SECTIONS, debug_sections
 

@@ -3,10 +3,9 @@
 from symbolize.analysis.difference import changed_functions, difference
 from symbolize.analysis.filters import Filters, filtered
 from symbolize.analysis.frames import FrameFlag, FrameNames
-from symbolize.analysis.line_totals import LineTotals, line_totals
 from symbolize.analysis.sources import Sources
 from symbolize.analysis.stacks import Stacks, stacks_of
-from symbolize.analysis.top import FunctionTotals, function_totals, heaviest_functions
+from symbolize.analysis.top import FunctionTotals, LineTotals, function_totals, heaviest_functions, line_totals
 from symbolize.analysis.tree import CallTree, call_tree
 
 __all__ = [

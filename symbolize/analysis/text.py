@@ -7,10 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from symbolize.analysis.line_totals import LineTotals, line_totals
 from symbolize.analysis.sources import Sources
 from symbolize.analysis.stacks import LETTERS, Stacks
-from symbolize.analysis.top import function_totals
+from symbolize.analysis.top import LineTotals, function_totals, line_totals
 from symbolize.analysis.tree import call_tree
 from symbolize.analysis.units import percent, quantity
 from symbolize.core.arrays import NONE

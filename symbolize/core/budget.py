@@ -6,11 +6,21 @@ from typing import Final
 from symbolize.core.arrays import AT_ONCE, Int32, Int64
 from symbolize.core.errors import InputError
 
+OBJECT: Final = 184
+LIST: Final = 64
+ITEM: Final = 12
+"""Bytes of an object with a few keys, of a list with an item, and of a further item whose text is as short as it may
+be. Longer ones take no more than a few times their text."""
 MEMORY: Final = "would take {times:,.0f} times its size in memory, as only a bomb does"
 """What is said of memory."""
 NO_MOST: Final = 1 << 63
 Limit = tuple[int, int, str] | tuple[int, int, str, int]
 """What is free, the ratio, the problem and the most of a budget."""
+
+
+def json_cost(text: bytes) -> int:
+    """About how many bytes the objects of a JSON text will take, which may be 25 times its size (`{},{},…`)."""
+    return OBJECT * text.count(b"{") + LIST * text.count(b"[") + ITEM * text.count(b",")
 
 
 class Budget:

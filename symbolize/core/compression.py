@@ -1,13 +1,13 @@
 """Decompression: the codecs, one decompressor for streams, one policy against bombs, one error."""
 
 import importlib
+import mmap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from symbolize.core.errors import InputError
 from symbolize.core.mapped import let_go
-from symbolize.core.spool import Spool
 
 MAGIC_SIZE: Final = 6
 """Bytes by which every codec is recognized."""
@@ -36,6 +36,30 @@ MAX_IN_MEMORY: Final = 1 << 28
 UNLIMITED: Final = 1 << 62
 FREE_EXACT: Final = 64
 """Bytes that a stream of known size may have beyond the ratio of its codec, for what is smallest."""
+
+
+class Spool:
+    """A file that is gone when nothing refers to its bytes any more."""
+
+    def __init__(self) -> None:
+        import tempfile  # which takes as long as much of a start
+
+        self._file = tempfile.TemporaryFile(prefix="symbolize-")  # noqa: SIM115
+        self._size = 0
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Append bytes; where they begin."""
+        begin = self._size
+        self._file.write(data)
+        self._size += len(data)
+        return begin
+
+    def mapped(self) -> memoryview:
+        """All bytes, mapped for reading."""
+        self._file.flush()
+        if not self._size:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(self._file.fileno(), self._size, access=mmap.ACCESS_READ))
 
 
 class Codec(NamedTuple):

@@ -8,23 +8,35 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, first_of_runs, is_among
+from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, first_of_runs, is_among, ranges, views
 from symbolize.core.mapped import let_go
 from symbolize.core.parallel import at_once, together
-from symbolize.core.ranges import Gaps, clip_to, union
+from symbolize.core.range_kernels import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs, sort_runs
+from symbolize.core.ranges import Cover, Gaps, Pieces, clip_to, disjoint, in_order, union, without
 from symbolize.dwarf.columns import Nodes, Part, Ranges, joined
 from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
 from symbolize.dwarf.die_walk import walk_units
 from symbolize.dwarf.discarded import Witness, are_discarded
 from symbolize.dwarf.files import FileTables, Lines
-from symbolize.dwarf.icf import begins_of_several, prefer_declared
+from symbolize.dwarf.names import Resolved, resolve
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.sections import DebugSections, holds_code
-from symbolize.dwarf.segments import function_segments, line_rows, only_around
 from symbolize.dwarf.sources import SUPPLEMENTARY, Companions, Source, Sources
-from symbolize.dwarf.unit_ranges import claims_of
+from symbolize.dwarf.unit_ranges import Claims, claims_of, cut_at, lines_of
 from symbolize.dwarf.units import make_reader
 
+MAX_RANKED_SIZE = 1 << 60
+"""Functions at least this large rank alike."""
+
+UNCLAIMED_RANK = 1 << 62
+"""What code that its unit does not claim ranks behind."""
+
+PIECES_PER_SEQUENCE = 16
+MORE_PIECES = 1 << 16
+"""Pieces that line sequences may be cut into, for each sequence or function and in addition."""
+
+MAX_INLINE_DEPTH = 256
+"""Inlining deeper than this is not followed (R30, depth of inlining)."""
 Columns = Mapping[str, NDArray[Any]]
 Result = TypeVar("Result")
 
@@ -39,6 +51,284 @@ MAX_PARTS = 256
 
 MAX_SPLIT_WALKS = 4
 """How often split units may be walked on average: more than one skeleton for each is corrupt data."""
+
+
+def only_around(begin: UInt64, end: UInt64, owner: Int64, vaddrs: UInt64, count: int) -> tuple[UInt64, UInt64, Int64]:
+    """The ranges of those of `count` nodes that have code at one of `vaddrs` (ascending), whose segments suffice
+    there."""
+    chosen = np.zeros(count, np.uint8)
+    mark_owners(*views(begin, end, owner, vaddrs, chosen))
+    kept = np.flatnonzero(chosen[owner])
+    return begin[kept], end[kept], owner[kept]
+
+
+def function_segments(
+    begin: UInt64,
+    end: UInt64,
+    owner: Int64,
+    parent: Int64,
+    unit: Int64,
+    lines: Lines,
+    claims: Claims,
+    problems: list[str],
+    unknown: Gaps,
+) -> tuple[UInt64, Int64, UInt64]:
+    """Segments and their innermost nodes from the ranges of all nodes, which may be reordered in place.
+
+    An inlined function owns what it covers of the function around it (R25, gaps of inlined functions; R26, ranges cut
+    to their parents), the smallest range first (R27, inlined side by side). Of overlapping functions one whose unit
+    claims the code wins (R255, claims of units), then the smallest, then one with a line table over it, then the first
+    (R9, overlapping functions). Empty ranges own free addresses (R8, functions of length zero); the third column are
+    the starts of these segments of one byte. `problems` and `unknown`, if a function is uncertain, receive what was
+    left out.
+    """
+    empty = begin == end
+    empty_functions = None
+    if empty.any():
+        empty_functions = begin[empty], owner[empty]
+        begin, end, owner = begin[~empty], end[~empty], owner[~empty]
+        pieces = claims.cut_ranges(empty_functions[0], empty_functions[0], unit[empty_functions[1]], problems)
+        if pieces is not None:
+            empty_functions = pieces.begin, empty_functions[1][pieces.source]
+    depth = np.zeros(len(parent), np.int64)
+    if inline_depths(*views(parent, depth)) > MAX_INLINE_DEPTH:
+        shallow = depth[owner] <= MAX_INLINE_DEPTH
+        begin, end, owner = begin[shallow], end[shallow], owner[shallow]
+    del depth
+    if not sort_runs(*views(begin, end, owner)):
+        order = np.lexsort((begin, owner))
+        begin, end, owner = begin[order], end[order], owner[order]
+    count = merge_runs(*views(begin, end, owner))
+    begin, end, owner = begin[:count], end[:count], owner[:count]
+    pieces = claims.cut_ranges(begin, end, np.where(parent[owner] < 0, unit[owner], -1), problems)
+    if pieces is not None:
+        begin, end, owner, count = pieces.begin, pieces.end, owner[pieces.source], len(pieces.begin)
+    capacity = count + (count >> 2) + 1024
+    while True:
+        first, last = np.zeros(len(parent), np.int64), np.zeros(len(parent), np.int64)
+        clipped = np.zeros(capacity, np.uint64), np.zeros(capacity, np.uint64), np.zeros(capacity, np.int64)
+        kept = clip_to_parents(*views(begin, end, owner, parent, first, last, *clipped))
+        if kept >= 0:
+            break
+        if capacity > 16 * count + 65536:
+            problems.append("the ranges of inlined functions are absurdly fragmented; those are left out")
+            top = parent[owner] < 0
+            begin, end, owner = begin[top], end[top], owner[top]
+            continue
+        capacity *= 4
+    del first, last
+    begin, end, owner = (column[:kept] for column in clipped)
+    rank = np.minimum(end - begin, np.uint64(MAX_RANKED_SIZE)).astype(np.int64)
+    rank *= 2
+    outer = np.flatnonzero(parent[owner] < 0)
+    if pieces is not None:
+        rank[outer[~claims.hold(begin[outer], unit[owner[outer]])]] += UNCLAIMED_RANK
+    outer = outer[in_order(begin[outer])]
+    apart = np.ones(len(outer) + 1, np.bool_)
+    apart[1:-1] = begin[outer][1:] >= np.maximum.accumulate(end[outer])[:-1]
+    outer = outer[~(apart[1:] & apart[:-1])]
+    rank[outer] += ~lines.cover(begin[outer], unit[owner[outer]])
+    starts, winners = disjoint(begin, end, owner, rank, parent, unknown)
+    if empty_functions is None:
+        return starts, winners, np.zeros(0, np.uint64)
+    return with_empty_functions(starts, winners, *empty_functions)
+
+
+def with_empty_functions(starts: UInt64, winners: Int64, start: UInt64, owner: Int64) -> tuple[UInt64, Int64, UInt64]:
+    """Segments with those of empty functions, a byte each, where nothing else is (R8, functions of length zero), and
+    the starts of these."""
+    order = np.lexsort((owner, start))
+    order = order[first_of_runs(start[order])]
+    start, owner = start[order], owner[order]
+    at = np.searchsorted(starts, start, side="right") - 1
+    free = at < 0
+    free[~free] = winners[at[~free]] < 0
+    start, owner = start[free], owner[free]
+    # Of segments that start at one address the first of these three stays.
+    columns = (start, starts, start + np.uint64(1)), (owner, winners, np.full(len(owner), -1, np.int64))
+    starts, winners = np.concatenate(columns[0]), np.concatenate(columns[1])
+    order = np.argsort(starts, kind="stable")
+    order = order[first_of_runs(starts[order])]
+    return starts[order], winners[order], start
+
+
+def line_rows(
+    lines: Lines,
+    segments: tuple[UInt64, Int64, UInt64],
+    unit: Int64,
+    claims: Claims,
+    problems: list[str],
+    unknown: Gaps,
+) -> tuple[UInt64, Int64]:
+    """Line entries by address: start and row, -1 for gaps (R38, no line between sequences). `segments` are those of
+    `function_segments`.
+
+    Of overlapping sequences that of the program of the function's unit wins (R37, overlapping sequences), then a
+    claimed one, then the first; beside a function of a unit that claims the address only claimed ones count (R255,
+    claims of units). There are no lines in `unknown`.
+    """
+    starts, nodes, _ = segments
+    if not lines.claimed.all():
+        lines = without_strays(lines, segments, unit, claims, problems)
+    begin, end, sequence = lines.begin, lines.end, np.arange(len(lines.begin))
+    order = np.lexsort((end, begin))
+    begin, end, sequence = begin[order], end[order], sequence[order]
+    if (begin[1:] < np.maximum.accumulate(end)[:-1]).any():
+        begin, end, sequence = prefer_owners(lines, starts, nodes, unit, problems, unknown)
+    pieces = views(begin, end, lines.first_row[sequence], lines.last_row[sequence], lines.address)
+    count = lay_rows(*pieces, *views(np.zeros(0, np.uint64), np.zeros(0, np.int64)), False)
+    row_starts, rows = np.zeros(count, np.uint64), np.zeros(count, np.int64)
+    lay_rows(*pieces, *views(row_starts, rows), True)
+    if unknown:
+        gaps = union(*(np.concatenate(columns) for columns in zip(*unknown, strict=True)))
+        size = int((gaps[1] - gaps[0]).sum())
+        problems.append(f"absurdly many functions at one address; {size} bytes of code stay without names and lines")
+        row_starts, rows = without(row_starts, rows, gaps)
+    return row_starts, rows
+
+
+def without_strays(
+    lines: Lines, segments: tuple[UInt64, Int64, UInt64], unit: Int64, claims: Claims, problems: list[str]
+) -> Lines:
+    """`lines` without what is not claimed where a function of a unit is that claims the address (R255, claims of
+    units)."""
+    starts, nodes, empty_functions = segments
+    there = np.flatnonzero(nodes >= 0)
+    there = there[~is_among(starts[there], empty_functions)]
+    begin, end, node = starts[there], starts[there + 1], nodes[there]
+    claimed = claims.cut_ranges(begin, end, unit[node], problems)
+    if claimed is not None:
+        begin, end = claimed.begin[claimed.inside], claimed.end[claimed.inside]
+    covered = Cover(begin, end, np.zeros(len(begin), np.int64), 1)
+    owner = np.where(lines.claimed, -1, 0)
+    pieces = cut_at(covered, lines.begin, lines.end, owner, problems)
+    if pieces is None:
+        pieces = Pieces(np.arange(len(owner)), lines.begin, lines.end, np.ones(len(owner), np.bool_))
+    return lines_of(lines, pieces.take(~pieces.inside | lines.claimed[pieces.source]))
+
+
+def prefer_owners(
+    lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64, problems: list[str], unknown: Gaps
+) -> tuple[UInt64, UInt64, Int64]:
+    """Disjoint pieces of overlapping sequences by address: begin, end and sequence of each.
+
+    Sequences are cut where the program of the function changes; a piece inside its own program's functions ranks first,
+    then a claimed one.
+    """
+    program = np.full(len(segment_node), -1, np.int64)
+    has_node = segment_node >= 0
+    program[has_node] = lines.program_of_unit[unit[segment_node[has_node]]]
+    change = first_of_runs(program)
+    cut, cut_program = segment_start[change], program[change]
+    first = np.searchsorted(cut, lines.begin, side="right")
+    last = np.searchsorted(cut, lines.end, side="left")
+    pieces = np.maximum(last - first, 0) + 1
+    if pieces.sum() > PIECES_PER_SEQUENCE * (len(pieces) + len(cut)) + MORE_PIECES:
+        problems.append("line sequences overlap absurdly; some lines may be those of other functions")
+        last, pieces = first, np.ones_like(pieces)
+    sequence = np.repeat(np.arange(len(pieces)), pieces)
+    step = ranges(np.zeros(len(pieces), np.int64), pieces)
+    limits = np.append(cut, np.uint64(0xFFFFFFFFFFFFFFFF))
+    begin = np.where(step == 0, lines.begin[sequence], limits[np.minimum(first[sequence] + step - 1, len(cut))])
+    is_last = step == pieces[sequence] - 1
+    end = np.where(is_last, lines.end[sequence], limits[np.minimum(first[sequence] + step, len(cut))])
+    owner = first[sequence] + step - 1
+    own = (owner >= 0) & (np.append(cut_program, -2)[owner] == lines.program[sequence])
+    rank = np.empty(len(begin), np.int64)
+    rank[np.lexsort((begin, sequence, ~lines.claimed[sequence], ~own))] = np.arange(len(begin))
+    piece = np.arange(len(begin))
+    starts, winners = disjoint(begin, end, piece, rank, np.full(len(begin), -1, np.int64), unknown)
+    covered = np.flatnonzero(winners >= 0)
+    return starts[covered], starts[covered + 1], sequence[winners[covered]]
+
+
+def prefer_declared(
+    reader: Reader,
+    lines: Lines,
+    claims: Claims,
+    nodes: dict[str, NDArray[Any]],
+    segments: tuple[UInt64, Int64],
+    rows: tuple[UInt64, Int64],
+) -> tuple[UInt64, Int64]:
+    """The line entries `rows`, where several sequences of a program begin at one address with those of the function
+    there: of the sequence with the row nearest behind its declaration."""
+    several = _several(lines)
+    if not len(several) or not len(segments[0]):
+        return rows
+    begin, program = lines.begin[several], lines.program[several]
+    first = np.flatnonzero(first_of_runs(begin) | first_of_runs(program))
+    last = np.append(first[1:], len(several))
+    first, last = first[last - first > 1], last[last - first > 1]
+    node = segments[1][np.searchsorted(segments[0], begin[first], side="right") - 1]
+    node[begin[first] < segments[0][0]] = -1
+    parent, unit = nodes["parent"], nodes["unit"]
+    while (inlined := (node >= 0) & (parent[node] >= 0)).any():
+        node[inlined] = parent[node[inlined]]
+    own = (node >= 0) & (lines.program_of_unit[unit[node]] == program[first])
+    own[own] = claims.hold(begin[first][own], unit[node[own]]) == lines.claimed[several[first[own]]]
+    first, last, node = first[own], last[own], node[own]
+    decl_file, decl_line = _declarations(reader, nodes["die"][node])
+    file, line = np.asarray(lines.tables.file), np.asarray(lines.tables.line)
+    start, row = rows
+    pieces: list[tuple[UInt64, Int64]] = []
+    done = 0
+    for i, j, declared_file, declared in zip(first.tolist(), last.tolist(), decl_file, decl_line, strict=True):
+        sequences = several[i:j].tolist()
+        best, nearest = sequences[0], None
+        for sequence in sequences:
+            run = slice(int(lines.first_row[sequence]), int(lines.last_row[sequence]))
+            behind = line[run][(file[run] == declared_file) & (line[run] >= declared)]
+            if declared and len(behind) and (nearest is None or int(behind.min()) < nearest):
+                best, nearest = sequence, int(behind.min())
+        low = int(np.searchsorted(start, lines.begin[best]))
+        high = int(np.searchsorted(start, lines.end[best]))
+        present = int(row[low]) if low < len(row) and start[low] == lines.begin[best] else -1
+        shown = [s for s in sequences if lines.first_row[s] <= present < lines.last_row[s]]
+        if nearest is None or not shown or shown[0] == best or low < done or lines.end[shown[0]] != lines.end[best]:
+            continue
+        run = slice(int(lines.first_row[best]), int(lines.last_row[best]))
+        # A sequence that was cut has rows before and behind it.
+        low_row = int(np.searchsorted(lines.address[run], lines.begin[best], side="right")) - 1
+        high_row = int(np.searchsorted(lines.address[run], lines.end[best]))
+        run = slice(run.start + max(low_row, 0), run.start + high_row)
+        address = np.maximum(lines.address[run], lines.begin[best])
+        # Other functions may be inside, with lines of their own.
+        cuts = distinct(np.concatenate((start[low:high], address)))
+        present_rows = row[low:high][np.searchsorted(start[low:high], cuts, side="right") - 1]
+        rows_of_best = np.searchsorted(address, cuts, side="right") - 1 + run.start
+        replaced = (present_rows >= lines.first_row[shown[0]]) & (present_rows < lines.last_row[shown[0]])
+        chosen = np.where(replaced, rows_of_best, present_rows)
+        new_row = first_of_runs(chosen)
+        pieces += [(start[done:low], row[done:low]), (cuts[new_row], chosen[new_row])]
+        done = high
+    if not pieces:
+        return rows
+    pieces.append((start[done:], row[done:]))
+    return np.concatenate([piece[0] for piece in pieces]), np.concatenate([piece[1] for piece in pieces])
+
+
+def begins_of_several(lines: Lines, vaddrs: UInt64) -> UInt64:
+    """Begins shared by several sequences of one program that hold any of `vaddrs` (ascending), for
+    `prefer_declared`."""
+    several = _several(lines)
+    first, last = (np.searchsorted(vaddrs, column[several]) for column in (lines.begin, lines.end))
+    begins: UInt64 = lines.begin[several[first < last]]
+    return begins
+
+
+def _several(lines: Lines) -> Int64:
+    """The sequences that begin where others of their program begin, in order of address, then program."""
+    order = np.lexsort((lines.program, lines.begin))
+    new = first_of_runs(lines.begin[order]) | first_of_runs(lines.program[order])
+    several: Int64 = order[~(new & np.append(new[1:], True))]
+    return several
+
+
+def _declarations(reader: Reader, dies: UInt64) -> tuple[list[int], list[int]]:
+    """File number and line of the declaration of each DIE; 0 of those of other files."""
+    found = Resolved(dies)
+    resolve(reader, found)
+    return np.asarray(found.decl_file).tolist(), np.asarray(found.decl_line).tolist()
 
 
 @dataclass(eq=False)

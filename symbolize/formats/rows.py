@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 import numpy as np
 
 from symbolize.analysis import stacks_of
-from symbolize.analysis.code_totals import code_totals
+from symbolize.analysis.top import code_totals
 from symbolize.core.arrays import Int32, Int64, distinct, distinct_inverse, pair, unpair
 from symbolize.core.errors import printable
 from symbolize.profile import NONE, Profile

@@ -2,9 +2,16 @@
 
 from symbolize.core.arrays import NONE
 from symbolize.profile.assignment import assign_mappings
-from symbolize.profile.caveats import NOT_PROVED, caveats_of, with_caveats
-from symbolize.profile.combine import combine
-from symbolize.profile.compact import compact, used_locations
+from symbolize.profile.combine import combine, compact, used_locations
+from symbolize.profile.facts import (
+    NOT_PROVED,
+    caveats_of,
+    lines_per_location,
+    named_locations,
+    samples_mark,
+    set_flags,
+    with_caveats,
+)
 from symbolize.profile.frame_objects import Frame
 from symbolize.profile.merge import Merger, merged
 from symbolize.profile.model import (
@@ -24,7 +31,6 @@ from symbolize.profile.model import (
     StackSource,
     ValueType,
 )
-from symbolize.profile.names import lines_per_location, named_locations, samples_mark, set_flags
 from symbolize.profile.sample_types import choose_sample_type, with_sample_type
 from symbolize.profile.stack_dumps import StackDumps
 from symbolize.profile.strings import Strings

@@ -1,17 +1,23 @@
 """What readers know of the evidence in a profile, and the comment that keeps it (R426, facts in a comment)."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import IntEnum
+from hashlib import sha256
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from symbolize.core.arrays import Int64, UInt8
-from symbolize.core.json_text import json_cost
+from symbolize.core.arrays import Bool, Int64, UInt8, offsets_of
+from symbolize.core.budget import json_cost
+from symbolize.core.errors import printable
 from symbolize.profile.model import IdOrigin, LeafKind, Mappings, Profile, StackSource
 
+MARK: Final = 32
+"""Digits of the mark of samples."""
+NOT_PROVED: Final = "not proved to be what ran: "
+"""What such comments begin with."""
 PREFIX: Final = b"#symbolize evidence: "
 """How the comment begins; pprof shows none that begin with `#`."""
 READ_LATER: Final = "build ids read later"
@@ -21,6 +27,63 @@ MAX_COST: Final = 64 << 20
 """Bytes that the comments of a profile may take in memory; those of one in which they take more are not read."""
 
 Kind = TypeVar("Kind", LeafKind, StackSource)
+
+
+def lines_per_location(profile: Profile, wanted: Bool) -> Int64:
+    """How many of the lines that `wanted` selects each location has: int64[n]."""
+    total = offsets_of(wanted)
+    offsets = profile.locations.line_offsets
+    count: Int64 = total[offsets[1:]] - total[offsets[:-1]]
+    return count
+
+
+def named_locations(profile: Profile) -> Bool:
+    """Which locations have a line whose function has a name: bool[n]."""
+    return lines_per_location(profile, profile.functions.name[profile.locations.lines.function] != 0) > 0
+
+
+def samples_mark(profile: Profile) -> str:
+    """A text that is the same for results of the same samples: of their time, number and sums, in hex."""
+    values = profile.samples.values
+    facts = profile.time_nanos, len(values), sorted(values.sum(axis=0).tolist())
+    return sha256(repr(facts).encode()).hexdigest()[:MARK]
+
+
+def set_flags(profile: Profile, touched: Bool) -> None:
+    """Make the `has_*` flags of the mappings `touched` true to the lines of their locations."""
+    locations, mappings = profile.locations, profile.mappings
+    lines = locations.lines
+    filename = profile.functions.filename[lines.function] if len(lines) else np.zeros(0, np.int32)
+    facts = {
+        "has_functions": named_locations(profile),
+        "has_filenames": lines_per_location(profile, filename > 0) > 0,
+        "has_line_numbers": lines_per_location(profile, lines.line > 0) > 0,
+        "has_inline_frames": np.diff(locations.line_offsets) > 1,
+    }
+    for flag, fact in facts.items():
+        found = np.zeros(len(mappings), np.bool_)
+        found[locations.mapping[fact & (locations.mapping >= 0)]] = True
+        setattr(mappings, flag, np.where(touched, found, getattr(mappings, flag)))
+
+
+def caveats_of(profile: Profile) -> list[str]:
+    """The sentences that came with a profile, or were made when it was symbolized."""
+    return [profile.strings.text(row) for row in profile.comments if is_caveat(profile, row)]
+
+
+def is_caveat(profile: Profile, row: int) -> bool:
+    """Whether a comment, given by its row among the strings, is such a sentence."""
+    return profile.strings[row].startswith(NOT_PROVED.encode())
+
+
+def with_caveats(profile: Profile, caveats: Sequence[str], *, keeps_earlier: bool) -> Profile:
+    """The profile with these sentences, beside earlier ones or instead of them."""
+    earlier = set() if keeps_earlier else {row for row in profile.comments if is_caveat(profile, row)}
+    if not earlier and not caveats:
+        return profile
+    added = profile.strings.add_all([printable(text).encode() for text in caveats]).tolist()
+    kept = [each for each in profile.comments if each not in earlier and each not in added]
+    return replace(profile, comments=[*kept, *added])
 
 
 class Facts(NamedTuple):

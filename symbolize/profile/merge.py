@@ -23,8 +23,7 @@ from symbolize.core.errors import UsageError, check_flags, check_type
 from symbolize.core.grouping import first_of_numbers, number_lists
 from symbolize.core.mapped_names import FILES, mapped_by
 from symbolize.profile.assignment import assign_mappings, owners
-from symbolize.profile.combine import TOO_LARGE, combine, number_fields, number_rows
-from symbolize.profile.compact import compact
+from symbolize.profile.combine import TOO_LARGE, combine, compact, number_fields, number_rows
 from symbolize.profile.model import (
     AddressKind,
     Functions,

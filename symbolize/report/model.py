@@ -6,7 +6,7 @@ from typing import Protocol
 
 from symbolize.core.arrays import Int64
 from symbolize.core.errors import printable
-from symbolize.core.failures import Failure
+from symbolize.core.mapped import Failure
 from symbolize.core.mapped_names import module_name
 from symbolize.core.reasons import Reason
 from symbolize.core.stack_check import StackCheck

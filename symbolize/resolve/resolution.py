@@ -9,8 +9,7 @@ import numpy as np
 from symbolize.binaries import Kind
 from symbolize.core.arrays import Int32, Int64, UInt8, UInt64, distinct, is_among
 from symbolize.core.errors import ReadFailure
-from symbolize.core.failures import Failure, reason_of
-from symbolize.core.mapped import CHANGED, ChangedFile
+from symbolize.core.mapped import CHANGED, ChangedFile, Failure, reason_of
 from symbolize.core.reasons import Reason
 from symbolize.core.stack_check import StackCheck
 from symbolize.core.verdict import Verdict

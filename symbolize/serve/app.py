@@ -3,16 +3,17 @@
 import asyncio
 import base64
 import hashlib
+import html
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from threading import Event
 from time import perf_counter
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NoReturn
 from uuid import uuid4
 
 from anyio import to_thread
@@ -21,14 +22,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from symbolize.analysis.sources import Sources
 from symbolize.binaries import Kind
 from symbolize.binaries.debuginfod import Fetched
 from symbolize.core.errors import InputError, ReadFailure, SymbolizeError, UsageError
 from symbolize.names import Mode
-from symbolize.serve import otlp, status_page
+from symbolize.serve import otlp
 from symbolize.serve.answers import failure, preflight, refused, sent
 from symbolize.serve.bodies import Bodies, check_encoding, decoded, for_child
 from symbolize.serve.child import Child
@@ -48,15 +49,42 @@ from symbolize.serve.gate import PROFILER, ROUTE, AccessLog, Gate, is_allowed
 from symbolize.serve.lanes import RETRY_AFTER, Lane, Once, while_connected
 from symbolize.serve.metrics import Metrics
 from symbolize.serve.modules import FRESH_SECONDS, PATIENCE, HeldModule, Modules
-from symbolize.serve.outgoing import Outgoing
 from symbolize.serve.profiles import Job, Origin, Symbolized, symbolized
 from symbolize.serve.protocol import CONNECTION, GuardedProtocol
-from symbolize.serve.source_of_frame import SourceRequest
-from symbolize.serve.symbolication import MODULE_ID, Found, SymbolicationAnswer, TooLarge, as_json, parsed, read_request
+from symbolize.serve.symbolication import (
+    MODULE_ID,
+    Found,
+    SourceRequest,
+    SymbolicationAnswer,
+    TooLarge,
+    as_json,
+    parsed,
+    read_request,
+)
 from symbolize.serve.symbolication import Request as Frames
 from symbolize.serve.uploads import Full, Uploads, full_disk
 from symbolize.storage.servers import AnyClient
 
+POLICY: Final = (
+    "default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+STYLE: Final = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:46em;margin:2em auto;padding:0 1em}"
+    "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.3em .8em .3em 0;"
+    "border-bottom:1px solid #8884;vertical-align:top}code{font-size:.9em}:root{color-scheme:light dark}"
+)
+ROUTES: Final = {
+    "POST /symbolicate/v5": "names of frames: Mozilla's symbolication API",
+    "POST /source/v1": "the source file of a frame",
+    "POST /symbolize": "a profile in any format; symbolized",
+    "POST /v1development/profiles": "OTLP profiles, passed on with names",
+    "GET /buildid/ID/debuginfo": "a debug file; also executable, section/NAME, source/PATH: debuginfod",
+    "POST /walk": "has the folders walked now",
+    "PUT /buildid/ID/debuginfo": "keeps a debug file; also executable",
+    "GET /healthz, /readyz, /metrics": "whether it runs, whether it takes requests, metrics for Prometheus",
+}
+CHUNK: Final = 256 << 10
+"""Bytes that are handed over at a time; the next ones when most of them were taken."""
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 MAX_JSON: Final = 16 << 20
@@ -71,6 +99,78 @@ NOTED: Final = 5.0
 CLIENT_LEFT: Final = 499
 """The status of a request whose client left before its answer, for metrics and the log, as proxies have it."""
 FORWARDED: Final = re.compile(r"[0-9A-Za-z.:, _\[\]-]{1,1000}")
+
+
+def page(facts: Mapping[str, str]) -> str:
+    """The page."""
+    rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in facts.items())
+    routes = "".join(
+        f"<tr><td><code>{html.escape(name)}</code></td><td>{html.escape(text)}</td></tr>"
+        for name, text in ROUTES.items()
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>symbolize: a symbol server</title>'
+        f"<style>{STYLE}</style></head><body><h1>symbolize: a symbol server</h1><table>{rows}</table>"
+        f"<h2>Requests</h2><table>{routes}</table></body></html>\n"
+    )
+
+
+def text(facts: Mapping[str, str]) -> str:
+    """The same for terminals."""
+    lines = ["symbolize: a symbol server", *(f"{name}: {value}" for name, value in facts.items()), ""]
+    return "\n".join([*lines, *(f"{name}  {value}" for name, value in ROUTES.items())]) + "\n"
+
+
+class Outgoing:
+    """The answers that clients have not taken yet: at most `space` bytes."""
+
+    def __init__(self, space: int, metrics: Metrics) -> None:
+        self._space, self._size = space, 0
+        self._metrics = metrics
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next request is refused."""
+        return self._size >= self._space
+
+    def check(self) -> None:
+        """Raise HTTPException if the next request is refused."""
+        if self.is_full:
+            self._refuse()
+
+    def response(self, body: bytes, media_type: str, headers: Mapping[str, str] | None = None) -> Response:
+        """An answer. Raises HTTPException if it and those that wait are too large."""
+        if self._size + len(body) > self._space:
+            self._refuse()
+        return InPieces(self, body, media_type=media_type, headers=headers)
+
+    def count(self, change: int) -> None:
+        """Note bytes that wait to be taken, or wait no more."""
+        self._size += change
+
+    def _refuse(self) -> NoReturn:
+        self._metrics.refused("answers busy")
+        raise HTTPException(503, "too many answers are not read; ask again", {"Retry-After": RETRY_AFTER})
+
+
+class InPieces(Response):
+    """An answer that counts until its client took it, but for what the connection holds."""
+
+    def __init__(self, outgoing: Outgoing, body: bytes, *, media_type: str, headers: Mapping[str, str] | None) -> None:
+        super().__init__(body, media_type=media_type, headers=headers)
+        self._outgoing = outgoing
+        outgoing.count(len(body))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            for at in range(0, len(self.body) or 1, CHUNK):
+                piece, is_last = self.body[at : at + CHUNK], at + CHUNK >= len(self.body)
+                await send({"type": "http.response.body", "body": piece, "more_body": not is_last})
+                await asyncio.sleep(0)  # so that a lost connection is noticed: each further write would be logged
+        finally:
+            self._outgoing.count(-len(self.body))
 
 
 @dataclass(frozen=True)
@@ -256,14 +356,14 @@ class Server:
             "OTLP profiles": "passed on" if parts.deliveries else "off",
         }
         if "text/html" not in request.headers.get("accept", ""):
-            return PlainTextResponse(status_page.text(facts))
-        digest = base64.b64encode(hashlib.sha256(status_page.STYLE.encode()).digest()).decode()
+            return PlainTextResponse(text(facts))
+        digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
         headers = {
-            "Content-Security-Policy": status_page.POLICY.format(digest=digest),
+            "Content-Security-Policy": POLICY.format(digest=digest),
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": "no-referrer",
         }
-        return HTMLResponse(status_page.page(facts), headers=headers)
+        return HTMLResponse(page(facts), headers=headers)
 
     async def health(self, request: Request) -> Response:
         """That the process answers."""

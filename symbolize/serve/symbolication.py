@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from symbolize.core.arrays import UInt64
+from symbolize.core.budget import json_cost
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.files import os_error_text
-from symbolize.core.json_text import json_cost
 from symbolize.names import Mode
 from symbolize.resolve.module import Module
 from symbolize.serve.modules import HeldModule
@@ -258,3 +258,39 @@ def stack_of(stack: Any, modules: int, name: str) -> list[tuple[int, int]]:
         if not -1 <= frame[1] < MAX_OFFSET:
             raise UsageError(f"{name}: a frame has an offset that no module has")
     return stack
+
+
+SOURCE_FIELDS = ("debugName", "debugId", "moduleOffset", "file")
+MAX_DIGITS = 18
+"""Characters of an offset of 64 bits, `0x` too."""
+
+
+class SourceRequest(NamedTuple):
+    """Which file is wanted, and the frame that has to be in it."""
+
+    file: str
+    build_id: str
+    frames: Request
+
+    @classmethod
+    def read(cls, request: Any) -> "SourceRequest":
+        """A request, as JSON values. Raises UsageError for one that is none."""
+        if not isinstance(request, dict) or any(not isinstance(request.get(each), str) for each in SOURCE_FIELDS):
+            raise UsageError(f"the request lacks one of {', '.join(SOURCE_FIELDS)}")
+        name, debug_id, where, file = (request[each] for each in SOURCE_FIELDS)
+        try:
+            offset = int(where, 16) if len(where) <= MAX_DIGITS else -1
+        except ValueError:
+            offset = -1
+        if not DEBUG_NAME.fullmatch(name):
+            raise UsageError("debugName has characters that no name of a module has")
+        if not 0 <= offset < MAX_OFFSET:
+            raise UsageError("moduleOffset is no hexadecimal number of an offset")
+        key = name, debug_id
+        return cls(file, debug_id.lower(), Request([Job([key], [[(0, offset)]])], {key: {offset: None}}))
+
+    def is_named_in(self, answer: SymbolicationAnswer) -> bool:
+        """Whether a frame at the offset is of the file."""
+        (result,) = parsed(answer.json())["results"]
+        ((frame,),) = result["stacks"]
+        return any(each.get("file") == self.file for each in (frame, *frame.get("inlines", [])))

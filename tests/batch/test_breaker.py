@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch import breaker as breakers
+from symbolize.batch import job as breakers
 from symbolize.batch import tasks
-from symbolize.batch.breaker import IN_A_ROW, PAUSE, Breaker, store_of
-from symbolize.batch.job import Batch
+from symbolize.batch.job import IN_A_ROW, PAUSE, Batch, Breaker, store_of
 from symbolize.batch.manifest import Manifest, State
 from symbolize.storage.input_names import Input
 from symbolize.storage.urls import Unreachable

@@ -8,7 +8,7 @@ import pytest
 from symbolize.batch.job import Exclusions
 from symbolize.batch.manifest import State
 from symbolize.batch.tasks import UNREADABLE
-from symbolize.cli.batch_options import kinds_of, with_all_kinds
+from symbolize.cli.batch import kinds_of, with_all_kinds
 from symbolize.core.errors import UsageError
 from tests.support.batch_engines import plan, run_plan
 from tests.support.batch_runs import LEDGER, copies, outputs

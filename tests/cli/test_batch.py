@@ -21,8 +21,7 @@ from symbolize.batch.engines.engine import Limits
 from symbolize.batch.job import Plan, Shard
 from symbolize.batch.manifest import State
 from symbolize.cli import main
-from symbolize.cli.batch import keep_watching, plan_of, stop_on_signals
-from symbolize.cli.batch_options import batch_parser
+from symbolize.cli.batch import batch_parser, keep_watching, plan_of, stop_on_signals
 from symbolize.core.errors import UsageError
 from symbolize.symbols import DEFAULT_LIMIT, default_folder
 from tests.support.batch_runs import (

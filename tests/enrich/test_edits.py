@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 import symbolize
 from symbolize.core.errors import UsageError
-from symbolize.enrich.edits import Edits
+from symbolize.enrich.edits import Edits, prune, prune_from, synthesize, without_arguments
 from symbolize.enrich.paths import pairs_of, rewrite_paths
-from symbolize.enrich.prune import prune, prune_from, without_arguments
-from symbolize.enrich.synthesize import synthesize
 from symbolize.formats import encode
 from symbolize.formats.pprof.reader import load
 from symbolize.profile import AddressKind, Profile

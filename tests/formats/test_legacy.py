@@ -18,7 +18,7 @@ from symbolize.core.errors import InputError
 from symbolize.formats import load as load_any
 from symbolize.formats.legacy import reader as legacy
 from symbolize.formats.legacy import rows
-from symbolize.formats.legacy.go import labels_of
+from symbolize.formats.legacy.reader import labels_of
 from symbolize.formats.legacy.text import integer
 from symbolize.profile.model import Profile
 from tests.support import gperftools_writer as words

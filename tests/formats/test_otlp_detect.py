@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from symbolize.formats.content import Content
 from symbolize.formats.open import FORMATS
-from symbolize.formats.otlp.shape import is_message
+from symbolize.formats.otlp.containers import is_message
 from tests.support.bombs import BASE
 from tests.support.messages import classes, profile_pb2
 from tests.support.needs import package

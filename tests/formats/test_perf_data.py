@@ -17,9 +17,9 @@ from symbolize.core.mapped import ChangedFile
 from symbolize.formats.model import Choice, LoadOptions
 from symbolize.formats.open import load_one
 from symbolize.formats.perf import numbers, processes, recording
-from symbolize.formats.perf.build import build
 from symbolize.formats.perf.build_ids import BuildIds
 from symbolize.formats.perf.header import BuildId, read_build_id, read_event
+from symbolize.formats.perf.reader import build
 from symbolize.formats.perf.recording import Recording
 from symbolize.profile import AddressKind, IdOrigin, Profile
 from tests.support import perf_writer as w

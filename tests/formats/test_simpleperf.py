@@ -23,9 +23,7 @@ from symbolize.formats.simpleperf import (
 from symbolize.formats.simpleperf import (
     reader as simpleperf,
 )
-from symbolize.formats.simpleperf import (
-    report as simpleperf_report,
-)
+from symbolize.formats.simpleperf import reader as simpleperf_report
 from symbolize.formats.simpleperf import (
     scan as simpleperf_scan,
 )

@@ -9,7 +9,7 @@ import pytest
 
 from symbolize import Reason, Symbolizer, load
 from symbolize.core.arrays import TOP
-from symbolize.enrich.synthesize import synthesize
+from symbolize.enrich.edits import synthesize
 from symbolize.profile import NONE, AddressKind, Profile
 from tests.support.fixture_files import BINARIES
 from tests.support.pprof_writer import Line, Mapping, Place, profile

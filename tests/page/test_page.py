@@ -14,8 +14,7 @@ import symbolize
 from symbolize.analysis import Sources, call_tree, difference, line_totals, stacks_of
 from symbolize.formats.outputs import OUTPUTS, View, view_pieces
 from symbolize.page import page
-from symbolize.page.packing import preorder
-from symbolize.page.page import Picture, heaviest_lines, page_pieces, picture_of
+from symbolize.page.page import Picture, heaviest_lines, page_pieces, picture_of, preorder
 from symbolize.profile import Profile
 from tests.support.fixture_files import FIXTURES
 from tests.support.page_data import Elements, read_data, unpacked

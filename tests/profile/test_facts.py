@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import symbolize
 from symbolize.analysis.filters import Filters, selected
-from symbolize.enrich.prune import prune
+from symbolize.enrich.edits import prune
 from symbolize.formats import encode, write
 from symbolize.formats.pprof.reader import load
 from symbolize.profile import IdOrigin, LeafKind, Profile, StackSource, ValueType, merged

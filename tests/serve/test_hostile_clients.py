@@ -25,8 +25,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from symbolize.serve import bodies, lanes, protocol
+from symbolize.serve.app import CHUNK, Outgoing
 from symbolize.serve.metrics import Metrics
-from symbolize.serve.outgoing import CHUNK, Outgoing
 
 pytestmark = pytest.mark.process
 

@@ -1,18 +1,121 @@
 """Which kind of text profile an input is, by its first line that is more than a comment (R329, kinds of text
 profiles)."""
 
+import json
 import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from symbolize.core.arrays import Int64, offsets_of
 from symbolize.core.errors import InputError
 from symbolize.formats.content import Content
 from symbolize.formats.gperftools import reader as gperftools
-from symbolize.formats.legacy import contention, go, heap, java, symbols, threads
-from symbolize.formats.legacy.text import MAP_TITLE, SAMPLE_OR_MAP, WARNING, Text, warn
+from symbolize.formats.legacy import java
+from symbolize.formats.legacy.frames import ALLOCATORS, ALLOCATORS_KEPT, LOCKS, PROFILER
+from symbolize.formats.legacy.java import DURATION, PERIOD, nanoseconds
+from symbolize.formats.legacy.text import (
+    MAP_TITLE,
+    SAMPLE_OR_MAP,
+    WARNING,
+    Rows,
+    Text,
+    attach_map,
+    inside_calls,
+    integer,
+    only_fitting,
+    read_attributes,
+    read_rows,
+    scaled,
+    warn,
+    without_leaves,
+)
+from symbolize.formats.legacy.unsampling import quotient, unsampled
 from symbolize.formats.model import LoadedProfile, LoadOptions, another_profile, only
-from symbolize.profile.model import Profile
+from symbolize.formats.samples import (
+    Frame,
+    Label,
+    Names,
+    fill,
+    fill_samples,
+    name_locations,
+    note_names,
+    number_label,
+    set_labels,
+    value_type,
+)
+from symbolize.profile.facts import set_leaves
+from symbolize.profile.model import LeafKind, Profile, StackSource
 
+HEADER: Final = re.compile(rb"(\S+) profile: total \d+$")
+SHAPE: Final = b"n@a"
+
+COMMENT: Final = re.compile(
+    rb"\n#\t0x([0-9a-f]{1,16})\t+([^\t\n]+)\+0x[0-9a-f]+(?:\t+([^\t\n]*):(\d{1,18}))?[ \t\r]*(?=\n|\Z)"
+)
+"""An address inside a call, the function that it is in, and its line, below a sample."""
+
+LABELS: Final = re.compile(rb"\n# labels: (\{[^\n]*\})[ \t\r]*(?=\n|\Z)")
+ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|U([0-9a-f]{8})|([^xU]))")
+ESCAPED_LETTERS: Final = {"a": "\\u0007", "v": "\\u000b"}
+"""Escapes of Go's strings that JSON does not have."""
+MAX_RUNE: Final = 0x10FFFF
+ASCII: Final = 0x7F
+LONE_BYTE: Final = 0xDC00
+"""What Python adds to a byte that is not UTF-8."""
+SYMBOLS_TITLE: Final = re.compile(rb"--- *symbolz?\b")
+SYMBOL: Final = re.compile(rb"0x0*([0-9a-fA-F]{1,16})\s+(.+)\Z", re.DOTALL)
+BINARY: Final = re.compile(rb"binary\s*=\s*(.*)\Z", re.DOTALL)
+SEPARATOR: Final = b"--"
+"""Between the names at an address, callers before what is inlined into them."""
+THREADS_TITLE: Final = re.compile(rb"--- threadz \d+ ---|--- Thread ")
+THREAD: Final = re.compile(rb"--- Thread ([0-9a-fA-F]+) \(name: (.*)/(\d{1,18})\) stack: ---")
+UNNAMED: Final = re.compile(rb"--- Thread ([0-9a-fA-F]+)\b")
+THREAD_FRAMES: Final = re.compile(rb"(?:[\w ]{1,40}:|@)?\s*((?:0[xX][0-9a-fA-F]+(?:[\s,:]+|\Z))+)")
+"""The addresses in a line, before which may be what they are of, and after the last of which may be its name."""
+
+ADDRESS: Final = re.compile(rb"0[xX]([0-9a-fA-F]+)")
+
+SAME_STACK: Final = b"same as previous thread"
+NO_STACK: Final = b"---- no stack trace for"
+MAX_ADDRESS: Final = (1 << 64) - 1
+MAX_THREAD_FRAMES: Final = 1 << 22
+HEAP_HEADER: Final = re.compile(
+    rb"heap profile: *(-?\d+): *(-?\d+) *\[ *(-?\d+): *(-?\d+) *\](?: *@ *([^/\s]*)(?:/(\d+))?)?"
+)
+HEAP_SHAPE: Final = b"n:n[n:n]@a"
+
+JEMALLOC_HEADER: Final = re.compile(rb"heap_v2/(\d+)")
+JEMALLOC_SHAPE: Final = b"@a\nt*:n:n[n:n]"
+JEMALLOC_THREAD: Final = b"t"
+"""What the lines of totals and of single threads begin with, which are skipped (R338, rows of jemalloc)."""
+
+UNSAMPLED: Final = re.compile(rb"heapprofile|growthz?|fragmentationz?")
+POISSON: Final = (b"heap_v2", b"heapz_v2")
+UNIFORM: Final = (b"heap", b"heapz")
+"""Kinds whose rate is twice the mean distance of samples: old ones of gperftools, and those of Go."""
+
+OLD_RATE: Final = 128 << 10
+"""The mean distance of samples in profiles whose header has neither kind nor rate."""
+
+INUSE: Final = ((b"objects", b"count"), (b"space", b"bytes"))
+ALLOCATED_TOO: Final = (
+    (b"alloc_objects", b"count"),
+    (b"alloc_space", b"bytes"),
+    (b"inuse_objects", b"count"),
+    (b"inuse_space", b"bytes"),
+)
+
+MAX_RATE: Final = (1 << 63) - 1
+MAX_DIGITS: Final = 19
+MAX_SHOWN: Final = 40
+CONTENTION_TITLE: Final = re.compile(rb"--- *(?:contention|mutex|Stacks:)")
+CONTENTION_SHAPE: Final = b"nn@a"
+CONTENTION_TYPES: Final = ((b"contentions", b"count"), (b"delay", b"nanoseconds"))
+
+CLOCK: Final = b"cycles/second"
+ONLY_JAVA: Final = (b"format", b"resolution")
 MAX_SKIPPED: Final = 4096
 """Bytes of comments and warnings before the first line that decides."""
 
@@ -20,6 +123,281 @@ SECTION: Final = re.compile(
     rb"--- *(heapz?|growthz?|fragmentationz?|contentionz?|profilez?|pmuprofile|censusprofile)\s*\Z"
 )
 """The title that the Perl pprof puts before a profile behind a list of names."""
+
+
+def load_counts(text: Text) -> Profile:
+    """Read what begins with `NAME profile: total N` (R335, comments of Go)."""
+    line, begin = text.line_at(text.begin)
+    header = HEADER.match(line)
+    assert header is not None
+    rows = read_rows(text, begin, SHAPE)
+    profile = Profile(warnings=text.warnings)
+    fill(profile, [(header[1], b"count")], rows.numbers[0][:, None], rows.offsets, inside_calls(rows.addresses))
+    profile.period_type, profile.period = value_type(profile, header[1], b"count"), 1
+    profile.drop_frames = profile.strings.add(PROFILER)
+    _label(profile, text, rows)
+    attach_map(profile, text, rows.end)
+    if names := names_in_comments(text):
+        name_locations(profile, lambda address: names.get(address, ()))
+    return profile
+
+
+def names_in_comments(text: Text) -> Names:
+    """The functions that comments below samples have for addresses, which are those in the calls already."""
+    return {
+        int(address, 16): [Frame(name, file or b"", int(line or 0))]
+        for address, name, file, line in (found.groups() for found in COMMENT.finditer(text.data, text.begin))
+    }
+
+
+def _label(profile: Profile, text: Text, rows: Rows) -> None:
+    """Give samples the labels in the comment below each."""
+    found = [(each.start(), each[1]) for each in LABELS.finditer(text.data, text.begin)]
+    labels: list[list[Label]] = [[] for _ in range(rows.size)]
+    owners = np.searchsorted(rows.lines, [at for at, _ in found]) - 1
+    unreadable = 0
+    for owner, (_, written) in zip(owners.tolist(), found, strict=True):
+        pairs = labels_of(written)
+        unreadable += pairs is None
+        if owner >= 0 and pairs:
+            labels[owner] += pairs
+    if unreadable:
+        text.warnings.append(f"Labels that cannot be read: {unreadable}; they are left out.")
+    if found:
+        set_labels(profile, labels)
+
+
+def labels_of(written: bytes) -> list[Label] | None:
+    """The labels in `{"key":"value", ...}`, whose strings Go quotes; None if it is nothing of that kind."""
+
+    def escaped(found: re.Match[str]) -> str:
+        byte, rune, letter = found.groups()
+        if letter:
+            return ESCAPED_LETTERS.get(letter, found[0])
+        code = int(byte or rune, 16)
+        return json.dumps(chr(LONE_BYTE + code if byte and code > ASCII else min(code, MAX_RUNE)))[1:-1]
+
+    try:
+        found = json.loads(ESCAPE.sub(escaped, written.decode("utf-8", "replace")))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        return None
+    try:
+        return [
+            (key.encode("utf-8", "surrogateescape"), each.encode("utf-8", "surrogateescape"))
+            for key, each in found.items()
+        ]
+    except UnicodeEncodeError:
+        return None
+
+
+def load_symbols(text: Text, load_rest: Callable[[Text], Profile]) -> Profile:
+    """Read the list, and what is behind it with `load_rest`."""
+    names: dict[int, list[Frame]] = {}
+    binary = b""
+    _, at = text.line_at(text.begin)
+    while at < len(text.data):
+        line, behind = text.line_at(at)
+        at = behind
+        if line.startswith(b"---"):
+            break
+        if found := SYMBOL.match(line):
+            names[int(found[1], 16)] = [Frame(each) for each in reversed(found[2].split(SEPARATOR)) if each]
+        elif found := BINARY.match(line):
+            binary = found[1]
+    profile = load_rest(text._replace(begin=at))
+    if names and not len(profile.locations.lines):
+        # The list has callers by an address in the call, and leaves by the one that was recorded.
+        name_locations(profile, lambda address: names.get(address) or names.get(address + 1) or ())
+        note_names(profile)
+    if binary and not profile.mappings.filename.any():
+        profile.mappings.filename = np.full(len(profile.mappings), profile.strings.add(binary), np.int32)
+    return profile
+
+
+class Threads:
+    """The threads that were read so far: a stack and the labels of each."""
+
+    def __init__(self) -> None:
+        self.stacks: list[list[int]] = []
+        self.labels: list[list[Label]] = []
+        self.size = 0
+
+    def begin(self, line: bytes) -> bool:
+        """Begin the thread of a title; False if it is none."""
+        title = THREAD.match(line)
+        if title is not None:
+            self.labels.append([(b"thread", title[2]), (b"tid", int(title[3]))])
+        elif UNNAMED.match(line):
+            self.labels.append([])
+        else:
+            return False
+        self.stacks.append([])
+        return True
+
+    def add(self, line: bytes) -> None:
+        """Add the addresses of a line to the last thread."""
+        if SAME_STACK in line and len(self.stacks) > 1 and not self.stacks[-1]:
+            self.stacks[-1] = [*self.stacks[-2]]
+            self.size += len(self.stacks[-1])
+        elif found := THREAD_FRAMES.match(line):
+            addresses = [
+                each for each in (int(digits, 16) for digits in ADDRESS.findall(found[1])) if each <= MAX_ADDRESS
+            ]
+            self.stacks[-1] += addresses
+            self.size += len(addresses)
+
+
+def load_threads(text: Text) -> Profile:
+    """Read what begins with `--- threadz` or `--- Thread`."""
+    threads = Threads()
+    at = text.begin
+    while at < len(text.data):
+        line, behind = text.line_at(at)
+        if MAP_TITLE.search(line) or line.startswith(NO_STACK):
+            break
+        if not line.startswith(b"---"):
+            if threads.stacks and line:
+                threads.add(line)
+        elif not threads.begin(line) and threads.stacks:
+            break
+        if threads.size > MAX_THREAD_FRAMES:
+            raise text.error(f"has more than {MAX_THREAD_FRAMES} stack frames", at)
+        at = behind
+    profile = Profile(warnings=text.warnings)
+    offsets = offsets_of([len(each) for each in threads.stacks])
+    addresses = np.array([address for stack in threads.stacks for address in stack], np.uint64)
+    counts = np.ones(len(threads.stacks), np.uint64)
+    found = gperftools.Records.of(offsets, counts, without_leaves(offsets, addresses)).without_doubled_leaves()
+    fill_samples(profile, found.offsets, found.frames, found.addresses, np.ones((len(counts), 1), np.int64))
+    profile.sample_types = [value_type(profile, b"thread", b"count")]
+    profile.period_type, profile.period = value_type(profile, b"thread", b"count"), 1
+    profile.drop_frames = profile.strings.add(PROFILER)
+    set_labels(profile, threads.labels)
+    attach_map(profile, text, at)
+    return profile
+
+
+class Sampling(NamedTuple):
+    """How allocations were sampled: the period that the profile gets, the mean distance of samples in bytes (0: every
+    allocation was counted), and whether there are columns of everything that was allocated."""
+
+    period: int
+    rate: int
+    has_allocated: bool
+
+
+def load_heap(text: Text) -> Profile:
+    """Read what begins with `heap profile:` (R331, sampled heaps; R332, columns of heaps)."""
+    line, begin = text.line_at(text.begin)
+    sampling = _sampling(text, line)
+    profile = Profile(warnings=text.warnings)
+    end = _fill(profile, text, read_rows(text, begin, HEAP_SHAPE), sampling)
+    attach_map(profile, text, end)
+    if names := names_in_comments(text):
+        name_locations(profile, lambda address: names.get(address, ()))
+    return profile
+
+
+def load_jemalloc(text: Text) -> Profile:
+    """Read what jemalloc dumps: a stack, and the sum over all threads of what it allocated (R338, rows of jemalloc)."""
+    line, begin = text.line_at(text.begin)
+    header = JEMALLOC_HEADER.match(line)
+    assert header is not None
+    rate = min(int(header[1][:MAX_DIGITS]), MAX_RATE)
+    rows = read_rows(text, begin, JEMALLOC_SHAPE, comment=JEMALLOC_THREAD)
+    has_allocated = any(column.any() for column in rows.numbers[2:])
+    profile = Profile(warnings=text.warnings)
+    attach_map(profile, text, _fill(profile, text, rows, Sampling(rate, rate, has_allocated)))
+    return profile
+
+
+def _sampling(text: Text, line: bytes) -> Sampling:
+    """What the header tells."""
+    header = HEAP_HEADER.search(line)
+    if header is None:
+        raise text.error("has a damaged header: no counts behind `heap profile:`", text.begin)
+    inuse_count, inuse_size, count, size, kind, digits = header.groups()
+    has_allocated = count not in (inuse_count, b"0") or size not in (inuse_size, b"0")
+    rate = min(int((digits or b"0")[:MAX_DIGITS]), MAX_RATE)
+    if not kind:
+        is_sampled = (inuse_count, inuse_size) == (count, size)
+        return Sampling(OLD_RATE if is_sampled else 1, OLD_RATE if is_sampled else 0, has_allocated)
+    if UNSAMPLED.fullmatch(kind):
+        return Sampling(1, 0, has_allocated and kind == b"heapprofile")
+    if kind not in POISSON + UNIFORM:
+        name = kind[:MAX_SHOWN].decode("utf-8", "backslashreplace")
+        raise text.error(f"is a heap profile of an unknown kind, {name}", text.begin)
+    if kind in UNIFORM:
+        rate //= 2
+    if not rate:
+        text.warnings.append(
+            "The header has no sampling rate: values are those of the samples, not of all allocations."
+        )
+    return Sampling(rate, rate, has_allocated)
+
+
+def _fill(profile: Profile, text: Text, rows: Rows, sampling: Sampling) -> int:
+    """Make the samples; where the text behind them begins."""
+    inuse_count, inuse_size, count, size = rows.numbers
+    pairs = [(count, size), (inuse_count, inuse_size)] if sampling.has_allocated else [(inuse_count, inuse_size)]
+    block_size = np.zeros(rows.size, np.int64)
+    fits = np.ones(rows.size, np.bool_)
+    values: list[Int64] = []
+    for objects, space in pairs:
+        block_size = np.where(objects != 0, quotient(space, objects), block_size)
+        values += unsampled(objects, space, sampling.rate, fits)
+    uncounted = sum(int(((objects == 0) & (space != 0)).sum()) for objects, space in pairs)
+    if uncounted:
+        text.warnings.append(f"Sizes of no objects: {uncounted}; they are kept as they are.")
+    rows, kept = only_fitting(text, rows, [*values, block_size], fits)
+    *values, block_size = kept
+    types = ALLOCATED_TOO if sampling.has_allocated else INUSE
+    fill(profile, types, np.column_stack(values), rows.offsets, inside_calls(rows.addresses))
+    set_leaves(profile, LeafKind.CALL_SITE, StackSource.RECORDER)
+    number_label(profile, b"bytes", block_size)
+    profile.period_type, profile.period = value_type(profile, b"space", b"bytes"), sampling.period
+    profile.drop_frames = profile.strings.add(ALLOCATORS)
+    profile.keep_frames = profile.strings.add(ALLOCATORS_KEPT)
+    return rows.end
+
+
+def load_contention(text: Text) -> Profile:
+    """Read what begins with `--- contention` or `--- mutex` (R334, contention)."""
+    attributes, begin = read_attributes(text)
+    if any(key in attributes for key in ONLY_JAVA):
+        return java.load_contention(text, attributes, begin)
+    numbers = {key: integer(attributes[key]) for key in (CLOCK, PERIOD, DURATION) if key in attributes}
+    for key in [key for key, value in numbers.items() if value is None]:
+        raise text.error(f"has no number as {key.decode()}", text.begin)
+    clock, period, duration = (numbers.get(key) for key in (CLOCK, PERIOD, DURATION))
+    rows = read_rows(text, begin, CONTENTION_SHAPE)
+    delays, counts = rows.numbers
+    period = 1 if period is None else period
+    fits = np.ones(rows.size, np.bool_)
+    if period > 0:
+        if clock is not None and clock > 0:
+            # In this order, in which pprof rounds.
+            cycles = delays.astype(np.float64) * float(period) / (clock / 1e9)
+            delays = scaled(np.ones(rows.size, np.int64), cycles, fits)
+        fits &= np.abs(counts.astype(np.float64)) * period < float(1 << 63)
+        counts = np.where(fits, counts, 0) * np.int64(period)
+    else:
+        text.warnings.append(f"A sampling period of {period} is none: values are not scaled.")
+    if clock is None or clock <= 0:
+        text.warnings.append("The speed of the clock is not known: delays are in its cycles, not in nanoseconds.")
+    rows, values = only_fitting(text, rows, [counts, delays], fits)
+    profile = Profile(warnings=text.warnings)
+    fill(profile, CONTENTION_TYPES, np.column_stack(values), rows.offsets, inside_calls(rows.addresses))
+    set_leaves(profile, LeafKind.CALL_SITE, StackSource.RECORDER)
+    profile.period_type, profile.period = value_type(profile, b"contentions", b"count"), period
+    profile.duration_nanos = nanoseconds(duration or 0)
+    profile.drop_frames = profile.strings.add(LOCKS)
+    attach_map(profile, text, rows.end)
+    if names := names_in_comments(text):
+        name_locations(profile, lambda address: names.get(address, ()))
+    return profile
 
 
 class Kind(NamedTuple):
@@ -30,26 +408,26 @@ class Kind(NamedTuple):
 
 
 def _load_symbolized(text: Text) -> Profile:
-    return symbols.load(text, _load_section)
+    return load_symbols(text, _load_section)
 
 
 KINDS: Final = (
-    Kind(re.compile(rb"heap profile:"), heap.load),
-    Kind(heap.JEMALLOC_HEADER, heap.load_jemalloc),
-    Kind(contention.TITLE, contention.load),
+    Kind(re.compile(rb"heap profile:"), load_heap),
+    Kind(JEMALLOC_HEADER, load_jemalloc),
+    Kind(CONTENTION_TITLE, load_contention),
     Kind(java.HEAP_TITLE, java.load_heap),
-    Kind(go.HEADER, go.load_counts),
-    Kind(threads.TITLE, threads.load),
-    Kind(symbols.TITLE, _load_symbolized),
+    Kind(HEADER, load_counts),
+    Kind(THREADS_TITLE, load_threads),
+    Kind(SYMBOLS_TITLE, _load_symbolized),
 )
 
 
 ANOTHER: Final = re.compile(rb"\n[ \t]*(?:%b)" % b"|".join(kind.title.pattern for kind in KINDS), re.MULTILINE)
 """The title of a profile behind another one."""
 BEHIND: Final = {
-    contention.load: SAMPLE_OR_MAP,
+    load_contention: SAMPLE_OR_MAP,
     java.load_heap: SAMPLE_OR_MAP,
-    threads.load: MAP_TITLE,
+    load_threads: MAP_TITLE,
 }
 """Loaders of profiles that may have several titles, and what comes before that of another profile."""
 

@@ -7,9 +7,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
-from symbolize.core.budget import MEMORY, Budget
+from symbolize.core.budget import MEMORY, Budget, json_cost
 from symbolize.core.files import os_error_text
-from symbolize.core.json_text import json_cost
 from symbolize.core.protobuf import BYTES, FIXED64, WIRE_TYPE, field, varint
 from symbolize.proto import otlp_profiles_tags as tags
 

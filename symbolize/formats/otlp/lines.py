@@ -2,16 +2,276 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, Bool, distinct, distinct_inverse, first_of_runs, offsets_of, ranges
+from symbolize.core.arrays import NONE, Bool, Int64, distinct, distinct_inverse, first_of_runs, offsets_of, ranges
+from symbolize.core.budget import Budget
 from symbolize.core.errors import UsageError
+from symbolize.core.message_fields import Messages, Number
+from symbolize.core.message_scan import field_begins, without_fields
+from symbolize.core.messages import Layout, Rows, Spans
+from symbolize.core.protobuf import NUMBER, field, varint
 from symbolize.formats.files import write_pieces
-from symbolize.formats.otlp.message_writer import Found, Function, Message
-from symbolize.formats.otlp.writer import utf8
+from symbolize.formats.otlp.writer import IS_FOLDED, any_value, utf8
 from symbolize.profile.model import Profile
+from symbolize.proto import otlp_profiles_tags as tags
+
+MESSAGE: Final = Layout(spans=(tags.PROFILES_DATA_DICTIONARY,))
+DICTIONARY: Final = Layout(
+    spans=(
+        tags.PROFILES_DICTIONARY_MAPPING_TABLE,
+        tags.PROFILES_DICTIONARY_LOCATION_TABLE,
+        tags.PROFILES_DICTIONARY_FUNCTION_TABLE,
+        tags.PROFILES_DICTIONARY_STRING_TABLE,
+        tags.PROFILES_DICTIONARY_ATTRIBUTE_TABLE,
+    )
+)
+LOCATION: Final = Layout(
+    numbers=(tags.LOCATION_MAPPING_INDEX,), lists=(tags.LOCATION_ATTRIBUTE_INDICES,), spans=(tags.LOCATION_LINES,)
+)
+MAPPING: Final = Layout(lists=(tags.MAPPING_ATTRIBUTE_INDICES,))
+FUNCTION: Final = Layout(
+    numbers=(
+        tags.FUNCTION_NAME_STRINDEX,
+        tags.FUNCTION_SYSTEM_NAME_STRINDEX,
+        tags.FUNCTION_FILENAME_STRINDEX,
+        tags.FUNCTION_START_LINE,
+    )
+)
+ATTRIBUTE: Final = Layout(
+    numbers=(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX, tags.KEY_VALUE_AND_UNIT_UNIT_STRINDEX),
+    spans=(tags.KEY_VALUE_AND_UNIT_VALUE,),
+)
+
+READ_BEFORE: Final = 1 << 62
+"""Bytes that a message may take: its loader had a limit."""
+TRUE: Final = any_value(True)
+FALSE: Final = any_value(False)
+
+
+class Function(NamedTuple):
+    """A function: name, system name, file name and start line."""
+
+    name: bytes
+    system_name: bytes
+    filename: bytes
+    start_line: int
+
+
+class Found(NamedTuple):
+    """What was found for some locations, by their rows: lines, of which those of location i are `offsets[i]` up to
+    `offsets[i + 1]`, each of a function by its number, and which locations share their code."""
+
+    rows: Int64
+    offsets: Int64
+    function: Int64
+    line: Int64
+    column: Int64
+    folded: Bool
+
+
+class Edit(NamedTuple):
+    """What replaces the bytes from `begin` to `end`."""
+
+    begin: int
+    end: int
+    content: bytes
+
+
+class Message:
+    """The tables of a message that lines are in."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._dictionaries = self._rows(Spans.of(0, len(data)), MESSAGE).spans(tags.PROFILES_DATA_DICTIONARY)
+        self._tables = self._rows(self._dictionaries, DICTIONARY)
+        self.locations = self._rows(self._tables.spans(tags.PROFILES_DICTIONARY_LOCATION_TABLE), LOCATION)
+
+    def _rows(self, spans: Spans, layout: Layout) -> Rows:
+        return Rows(self._data, spans, layout, Budget("the message", 0, READ_BEFORE, 0))
+
+    def without_lines(self) -> Bool:
+        """Which locations have no lines: bool[n]."""
+        without: Bool = np.diff(self.locations.spans(tags.LOCATION_LINES).offsets) == 0
+        return without
+
+    def with_lines(self, found: Found, functions: Sequence[Function]) -> bytes:
+        """The message with lines for some locations, whose functions are numbers in `functions`."""
+        if not len(found.rows):
+            return bytes(self._data)
+        tables = Additions(self._data, self._tables)
+        edits = [*self._mapping_edits(found, functions, tables), *self._location_edits(found, functions, tables)]
+        return b"".join(self._spliced(sorted(edits), tables.fields()))
+
+    def _begins(self, table: int) -> Int64:
+        """Where the fields of a table begin."""
+        begins, count = np.empty(len(self._tables.spans(table)), np.int64), 0
+        for begin, end in zip(self._dictionaries.begins.tolist(), self._dictionaries.ends.tolist(), strict=True):
+            count += field_begins(self._data, begin, end, table, begins[count:].data)
+        return begins
+
+    def _location_edits(self, found: Found, functions: Sequence[Function], tables: "Additions") -> Iterator[Edit]:
+        """The locations with their lines behind what they had. `is_folded` becomes that of the lookup."""
+        used, which = distinct_inverse(found.function)
+        first = np.empty(len(used), np.int64)
+        first[which[::-1]] = np.arange(len(which))[::-1]
+        numbers = np.empty(len(used), np.int64)
+        for each in np.argsort(first).tolist():  # as the locations have them, whatever was looked up first
+            numbers[each] = tables.function(functions[used[each]])
+        columns = (
+            Number(tags.LINE_FUNCTION_INDEX, numbers[which]),
+            Number(tags.LINE_LINE, found.line),
+            Number(tags.LINE_COLUMN, found.column),
+        )
+        lines = Messages(tags.LOCATION_LINES, len(which), columns).joined()
+        spans = self._tables.spans(tags.PROFILES_DICTIONARY_LOCATION_TABLE)
+        begins = self._begins(tags.PROFILES_DICTIONARY_LOCATION_TABLE)
+        marks = tables.called(IS_FOLDED)
+        is_folded = tables.flag(IS_FOLDED) if found.folded.any() else 0
+        offsets, items = self.locations.list(tags.LOCATION_ATTRIBUTE_INDICES)
+        has_lines = ~self.without_lines()
+        for at, row in enumerate(found.rows.tolist()):
+            begin, end = int(spans.begins[row]), int(spans.ends[row])
+            content = bytes(self._data[begin:end])
+            if has_lines[row]:
+                content = without_fields(content, tags.LOCATION_LINES >> NUMBER)
+            mine = lines.data[lines.offsets[found.offsets[at]] : lines.offsets[found.offsets[at + 1]]].tobytes()
+            attributes = items[offsets[row] : offsets[row + 1]].tolist()
+            is_marked = any(marks.get(each) == TRUE for each in attributes)
+            if is_marked != bool(found.folded[at]):
+                kept = [each for each in attributes if each not in marks]
+                kept += [] if is_marked else [is_folded]
+                content = without_fields(content, tags.LOCATION_ATTRIBUTE_INDICES >> NUMBER)
+                mine += packed(tags.LOCATION_ATTRIBUTE_INDICES_PACKED, kept)
+            yield Edit(int(begins[row]), end, field(tags.PROFILES_DICTIONARY_LOCATION_TABLE, content + mine))
+
+    def _mapping_edits(self, found: Found, functions: Sequence[Function], tables: "Additions") -> Iterator[Edit]:
+        """The mappings whose flags are false and would be wrong; flags that are not there stay so."""
+        owner = self.locations.signed(tags.LOCATION_MAPPING_INDEX)[found.rows]
+        has_file = np.array([bool(each.filename) for each in functions], np.bool_)[found.function]
+        location_of = np.repeat(np.arange(len(found.rows)), np.diff(found.offsets))
+        facts = {
+            b"pprof.mapping.has_functions": owner,
+            b"pprof.mapping.has_filenames": owner[location_of[has_file]],
+            b"pprof.mapping.has_line_numbers": owner[location_of[found.line > 0]],
+            b"pprof.mapping.has_inline_frames": owner[np.diff(found.offsets) > 1],
+        }
+        spans = self._tables.spans(tags.PROFILES_DICTIONARY_MAPPING_TABLE)
+        begins = self._begins(tags.PROFILES_DICTIONARY_MAPPING_TABLE)
+        offsets, items = self._rows(spans, MAPPING).list(tags.MAPPING_ATTRIBUTE_INDICES)
+        flags = {key: tables.called(key) for key in facts}
+        true = {key: set(distinct(rows).tolist()) for key, rows in facts.items()}
+        for row in distinct(owner).tolist():
+            if not 0 < row < len(spans):
+                continue
+            attributes = items[offsets[row] : offsets[row + 1]].tolist()
+            kept = list(attributes)
+            for key, marks in flags.items():
+                if row in true[key]:
+                    kept = [tables.flag(key) if marks.get(each) == FALSE else each for each in kept]
+            if kept != attributes:
+                end = int(spans.ends[row])
+                content = bytes(self._data[int(spans.begins[row]) : end])
+                content = without_fields(content, tags.MAPPING_ATTRIBUTE_INDICES >> NUMBER)
+                content += packed(tags.MAPPING_ATTRIBUTE_INDICES_PACKED, kept)
+                yield Edit(int(begins[row]), end, field(tags.PROFILES_DICTIONARY_MAPPING_TABLE, content))
+
+    def _spliced(self, edits: list[Edit], added: bytes) -> Iterator[bytes]:
+        """The message with edits, and with fields added to the end of its last dictionary."""
+        data, at = self._data, 0
+        starts = np.empty(len(self._dictionaries), np.int64)
+        field_begins(data, 0, len(data), tags.PROFILES_DATA_DICTIONARY, starts.data)
+        left = edits[::-1]
+        begins, ends = self._dictionaries.begins.tolist(), self._dictionaries.ends.tolist()
+        for start, begin, end in zip(starts.tolist(), begins, ends, strict=True):
+            parts: list[bytes | memoryview] = []
+            position = begin
+            while left and left[-1].begin < end:
+                edit = left.pop()
+                parts += [data[position : edit.begin], edit.content]
+                position = edit.end
+            parts += [data[position:end], added if end == ends[-1] else b""]
+            yield bytes(data[at:start])
+            yield varint(tags.PROFILES_DATA_DICTIONARY) + varint(sum(map(len, parts)))
+            yield b"".join(parts)
+            at = end
+        yield bytes(data[at:])
+
+
+class Additions:
+    """What is added to the strings, functions and attributes of a message: only what they do not have."""
+
+    def __init__(self, data: memoryview, tables: Rows) -> None:
+        self._data = data
+        self._strings = self._texts(tables.spans(tags.PROFILES_DICTIONARY_STRING_TABLE))
+        budget = Budget("the message", 0, READ_BEFORE, 0)
+        functions = Rows(data, tables.spans(tags.PROFILES_DICTIONARY_FUNCTION_TABLE), FUNCTION, budget)
+        columns = [functions.signed(tag).tolist() for tag in FUNCTION.numbers]
+        self._functions: dict[tuple[int, ...], int] = {}
+        for row, key in enumerate(zip(*columns, strict=True)):
+            self._functions.setdefault(key, row)
+        self._counts = [len(tables.spans(tags.PROFILES_DICTIONARY_STRING_TABLE)), len(functions)]
+        self._attributes = Rows(data, tables.spans(tags.PROFILES_DICTIONARY_ATTRIBUTE_TABLE), ATTRIBUTE, budget)
+        self._flags: dict[bytes, int] = {}
+        self._added: tuple[list[bytes], list[bytes], list[bytes]] = [], [], []
+
+    def _texts(self, spans: Spans) -> dict[bytes, int]:
+        """The strings of the message by their contents."""
+        found: dict[bytes, int] = {}
+        for row, (begin, end) in enumerate(zip(spans.begins.tolist(), spans.ends.tolist(), strict=True)):
+            found.setdefault(bytes(self._data[begin:end]), row)
+        return found
+
+    def string(self, text: bytes) -> int:
+        """The number of a string."""
+        if text not in self._strings:
+            self._strings[text] = self._counts[0] + len(self._added[0])
+            self._added[0].append(field(tags.PROFILES_DICTIONARY_STRING_TABLE, text))
+        return self._strings[text]
+
+    def function(self, function: Function) -> int:
+        """The row of a function."""
+        key = *map(self.string, function[:-1]), function.start_line
+        if key not in self._functions:
+            self._functions[key] = self._counts[1] + len(self._added[1])
+            numbers = zip(FUNCTION.numbers, key, strict=True)
+            content = b"".join(varint(tag) + varint(value & 0xFFFFFFFFFFFFFFFF) for tag, value in numbers if value)
+            self._added[1].append(field(tags.PROFILES_DICTIONARY_FUNCTION_TABLE, content))
+        return self._functions[key]
+
+    def called(self, key: bytes) -> dict[int, bytes]:
+        """The attributes with a key, and their values as they are encoded."""
+        number = self._strings.get(key, NONE)
+        values = self._attributes.spans(tags.KEY_VALUE_AND_UNIT_VALUE)
+        found = {}
+        for row in np.flatnonzero(self._attributes.signed(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX) == number).tolist():
+            at = int(values.offsets[row + 1]) - 1
+            has_value = at >= values.offsets[row]
+            found[row] = bytes(self._data[int(values.begins[at]) : int(values.ends[at])]) if has_value else b""
+        return found
+
+    def flag(self, key: bytes) -> int:
+        """The row of the attribute that says yes."""
+        if key not in self._flags:
+            known = [row for row, value in self.called(key).items() if value == TRUE]
+            self._flags[key] = known[0] if known else len(self._attributes) + len(self._added[2])
+            if not known:
+                content = varint(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX) + varint(self.string(key))
+                content += field(tags.KEY_VALUE_AND_UNIT_VALUE, TRUE)
+                self._added[2].append(field(tags.PROFILES_DICTIONARY_ATTRIBUTE_TABLE, content))
+        return self._flags[key]
+
+    def fields(self) -> bytes:
+        """All that was added, as fields of the dictionary."""
+        strings, functions, attributes = self._added
+        return b"".join((*functions, *strings, *attributes))
+
+
+def packed(tag: int, numbers: Sequence[int]) -> bytes:
+    """A list of numbers as a field, none if there are none."""
+    return field(tag, b"".join(map(varint, numbers))) if numbers else b""
 
 
 class Container(Protocol):

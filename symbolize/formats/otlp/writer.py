@@ -14,7 +14,7 @@ from symbolize.core.budget import Budget
 from symbolize.core.interning import Lists, random_mixer
 from symbolize.core.message_fields import Messages, Number, Numbers, Raw
 from symbolize.core.protobuf import field, varint
-from symbolize.profile.compact import compact
+from symbolize.profile.combine import compact
 from symbolize.profile.facts import with_comment
 from symbolize.profile.model import Profile, ValueType
 from symbolize.profile.strings import Strings

@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from symbolize.core.arrays import views
+from symbolize.core.compression import Spool
 from symbolize.core.errors import InputError, UsageError
 from symbolize.core.interning import Table, random_mixer
-from symbolize.core.spool import Spool
 from symbolize.formats.model import LoadOptions
 from symbolize.formats.perf import numbers as n
 from symbolize.formats.perf.build_ids import FileId
