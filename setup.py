@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -13,6 +14,27 @@ from setuptools.errors import BaseError, CCompilerError, CompileError, LinkError
 
 COMPILED = sorted(str(path) for path in Path("symbolize").rglob("*.py") if path.read_bytes().startswith(b"# cython:"))
 """The modules to compile: those whose first line is for Cython."""
+
+
+INCLUDED = re.compile(r'^include "(.+)\.pxi"$', re.MULTILINE)
+"""A module of numbers that a `.pxd` includes."""
+
+
+def write_numbers(module: Path) -> None:
+    """Write the integers of a module, which imports nothing but the standard library, as C constants for `.pxd` files
+    to include: an enumeration, and macros for what a C int does not hold."""
+    numbers = {name: value for name, value in runpy.run_path(str(module)).items() if type(value) is int}
+    small = {name: value for name, value in numbers.items() if -(1 << 31) <= value < 1 << 31}
+    large = {name: value for name, value in numbers.items() if name not in small}
+    lines = [f"# The numbers of {module.name}; made by setup.py.", "cdef enum:"]
+    lines += [f"    {name} = {value}" for name, value in small.items()]
+    if large:
+        lines += ["", "cdef extern from *:", '    """']
+        lines += [f"    #define {name} {value}ULL" for name, value in large.items()]
+        lines += ['    """', *(f"    const unsigned long long {name}" for name in large)]
+    made, text = module.with_suffix(".pxi"), "\n".join(lines) + "\n"
+    if not made.exists() or made.read_text() != text:  # Cython looks at its time
+        made.write_text(text)
 
 
 SHARED = "symbolize._shared"
@@ -64,6 +86,9 @@ def readme() -> str:
     return re.sub(r"(!?)\[([^]]*)]\((?!\w+:|#)([^)]+)\)", absolute, Path("README.md").read_text())
 
 
+DECLARED = [(path.parent, INCLUDED.findall(path.read_text())) for path in Path("symbolize").rglob("*.pxd")]
+for module in sorted({folder / f"{name}.py" for folder, names in DECLARED for name in names}):
+    write_numbers(module)
 modules = [extension(".".join(Path(path).with_suffix("").parts), [path]) for path in COMPILED]
 setup(
     long_description=readme(),

@@ -1,6 +1,6 @@
 """Regenerate what is committed of the schemas: `python protos/generate.py [OUTPUT_DIRECTORY]` (needs grpcio-tools).
 
-Each schema gives `NAME_tags.py` and `NAME_tags.pxi`, constants for interpreted and for compiled modules:
+Each schema gives `NAME_tags.py`, constants that compiled modules get from it too:
 `SAMPLE_VALUE` is the tag of the field `value` of the message `Sample`, `SAMPLE_VALUE_PACKED` that of a packed list of
 integers, and `LAST_SAMPLE` the highest field number of the message. Values of enumerations have their own names.
 `NAME.binpb` is the schema as a descriptor, from which the tests have protobuf's own classes; that of profiles is with
@@ -43,8 +43,6 @@ def generate(modules: Path, descriptors: Path) -> None:
         head = f"Constants of {source.name}; made by protos/generate.py."
         lines = [f"{name} = {value:#x}" for name, value in constants]
         module.write_text("\n".join((f'"""{head}"""', "", *lines)) + "\n")
-        lines = [f"# {head}", "cdef enum:", *(f"    {line}" for line in lines)]
-        module.with_suffix(".pxi").write_text("\n".join(lines) + "\n")
 
 
 def read_schema(source: Path) -> FileDescriptorProto:

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_PACKAGE = ROOT / "symbolize" / "proto"
-COMMITTED = {".binpb": [ROOT / "protos", IN_PACKAGE], "_tags.py": [IN_PACKAGE], "_tags.pxi": [IN_PACKAGE]}
+COMMITTED = {".binpb": [ROOT / "protos", IN_PACKAGE], "_tags.py": [IN_PACKAGE]}
 
 
 @pytest.mark.needs("grpc_tools")
@@ -21,6 +21,6 @@ def test_committed_files_are_current(tmp_path: Path) -> None:
         for folder in folders
         for path in folder.glob(f"*{suffix}")
     }
-    assert {name.partition("_tags")[2] or name[-6:] for name in made} == {".binpb", ".py", ".pxi"}
+    assert {name.partition("_tags")[2] or name[-6:] for name in made} == {".binpb", ".py"}
     old = [name for name in sorted({*made, *kept}) if made.get(name) != kept.get(name)]
     assert not old, "\n".join(old)

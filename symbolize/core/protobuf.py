@@ -1,4 +1,4 @@
-"""Protobuf's wire format: its numbers, which protobuf.pxi has for compiled modules, and fields as bytes."""
+"""Protobuf's wire format: its numbers, which compiled modules include, and fields as bytes."""
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Wire types of fields; groups (3 and 4) are not read."""

@@ -1,6 +1,6 @@
 """Numbers that DWARF 5 §7 and its GNU extensions name, as far as they are read, and those of this package's encodings.
 
-Compiled modules get them as C constants from constants.pxi, which holds the same and is included in their .pxd.
+Compiled modules include them as C constants.
 """
 
 DW_TAG_array_type = 0x01

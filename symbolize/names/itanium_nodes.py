@@ -1,4 +1,4 @@
-"""The kinds of nodes of a C++ name, for interpreted modules; compiled ones include `itanium_nodes.pxi`."""
+"""The kinds of nodes of a C++ name. Compiled modules include them as C constants."""
 
 KIND = 0xFF
 PACKED = 0x100  # holds a template parameter that may be a pack

@@ -1,6 +1,6 @@
 """Numbers of call frame information (DWARF 5 §6.4 and §7), of rows of rules, and of why stacks end.
 
-Compiled modules get them as C constants from constants.pxi, which holds the same.
+Compiled modules include them as C constants.
 """
 
 # Instructions of call frame programs (DWARF 5 §7.24, and those of GNU and of the Arm 64-bit architecture).

@@ -1,20 +1,10 @@
 """The wire format of protobuf, with the protobuf package as the oracle."""
 
-import re
-from pathlib import Path
-
 from google.protobuf.internal import encoder, wire_format
 from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.core import protobuf
-
-
-def test_compiled_constants() -> None:
-    """protobuf.pxi declares the numbers of protobuf.py."""
-    declared = dict(re.findall(r"(\w+) = (\w+)", Path(protobuf.__file__).with_suffix(".pxi").read_text()))
-    numbers = {name: value for name, value in vars(protobuf).items() if name.isupper()}
-    assert {name: int(value, 0) for name, value in declared.items()} == numbers
 
 
 def test_wire_types() -> None:

@@ -13,23 +13,6 @@ FOLDER = Path(symbolize.dwarf.__path__[0])
 NUMBERS = {name: value for name, value in vars(constants).items() if isinstance(value, int)}
 
 
-def declarations() -> str:
-    """What constants.pxi has to be: an enumeration, and macros for what a C int does not hold."""
-    small = {name: value for name, value in NUMBERS.items() if value < 1 << 31}
-    lines = ["# The numbers of constants.py as C constants, which tests/dwarf/test_constants.py checks.", "cdef enum:"]
-    lines += [f"    {name} = {value:#x}" for name, value in small.items()]
-    lines += ["", "cdef extern from *:", '    """']
-    lines += [f"    #define {name} {value:#x}ULL" for name, value in NUMBERS.items() if name not in small]
-    lines += ['    """']
-    lines += [f"    const unsigned long long {name}" for name in NUMBERS if name not in small]
-    return "\n".join(lines) + "\n"
-
-
-def test_compiled_constants() -> None:
-    """constants.pxi declares the numbers of constants.py."""
-    assert (FOLDER / "constants.pxi").read_text() == declarations()
-
-
 def test_none_is_unused() -> None:
     """Each number is used by a module of the package."""
     sources = [path.read_text() for path in FOLDER.glob("*.py") if path.name != "constants.py"]

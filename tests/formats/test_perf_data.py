@@ -1,7 +1,6 @@
 """perf.data: everything that the reference of the format lists, in both byte orders, as made recordings."""
 
 import io
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +15,7 @@ from symbolize.core.errors import InputError
 from symbolize.core.mapped import ChangedFile
 from symbolize.formats.model import Choice, LoadOptions
 from symbolize.formats.open import load_one
-from symbolize.formats.perf import numbers, processes, recording
+from symbolize.formats.perf import processes, recording
 from symbolize.formats.perf.build_ids import BuildIds
 from symbolize.formats.perf.header import BuildId, read_build_id, read_event
 from symbolize.formats.perf.reader import build
@@ -1050,16 +1049,6 @@ def test_events_that_are_added_again_and_again(monkeypatch: pytest.MonkeyPatch) 
     records = [record for attr in attrs for record in (attr, LITTLE.comm(events[0], 7, "app"))]
     with pytest.raises(InputError, match="adds events again and again"):
         read(LITTLE.pipe([Event(ids=(99,))], records))
-
-
-def test_numbers_of_compiled_modules() -> None:
-    """numbers.pxi declares the numbers of numbers.py."""
-    declared = dict(
-        re.findall(r"^    (\w+) = (-?\d+)$", (Path(numbers.__file__).parent / "numbers.pxi").read_text(), re.M)
-    )
-    assert {name: int(value) for name, value in declared.items()} == {
-        name: value for name, value in vars(numbers).items() if name.isupper()
-    }
 
 
 def test_only_an_event_that_counts_nothing() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor
 
 import symbolize
-from symbolize.formats.perfetto import constants
 from symbolize.proto import perfetto_trace_tags
 from tests.support.needs import package
 
@@ -55,16 +54,6 @@ def test_schema_of_perfetto() -> None:
     for enum in schema.enum_type:
         values = messages.DESCRIPTOR.enum_types_by_name[enum.name].values_by_name
         assert all(values[each.name].number == each.number for each in enum.value)
-
-
-def test_shared_numbers() -> None:
-    """constants.pxi declares the numbers of constants.py."""
-    folder = Path(symbolize.__file__).parent / "formats" / "perfetto"
-    declared = re.findall(
-        r"^    (?:#define )?(\w+) (?:= )?(-?0x\w+?)(?:ULL)?$", (folder / "constants.pxi").read_text(), re.M
-    )
-    numbers = {name: value for name, value in vars(constants).items() if isinstance(value, int)}
-    assert {name: int(value, 16) for name, value in declared} == numbers
 
 
 def test_none_is_unused() -> None:

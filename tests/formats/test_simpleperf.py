@@ -18,9 +18,6 @@ from symbolize.cli import main
 from symbolize.core.errors import InputError
 from symbolize.formats import load as load_any
 from symbolize.formats.simpleperf import (
-    numbers as simpleperf_numbers,
-)
-from symbolize.formats.simpleperf import (
     reader as simpleperf,
 )
 from symbolize.formats.simpleperf import reader as simpleperf_report
@@ -783,10 +780,3 @@ def test_too_many_files_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     profile = simpleperf.load(report(records), "x")
     said = [each for each in profile.warnings if "no recording has as many" in each]
     assert said == [f"1 records of {what} were left out: no recording has as many." for what in ("files", "threads")]
-
-
-def test_compiled_constants() -> None:
-    """numbers.pxi declares the numbers of simpleperf_numbers.py."""
-    declared = Path(simpleperf_numbers.__file__).with_suffix(".pxi").read_text().splitlines()[2:]
-    numbers = {name: value for name, value in vars(simpleperf_numbers).items() if name.isupper()}
-    assert [line.strip() for line in declared] == [f"{name} = {value}" for name, value in numbers.items()]

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from symbolize import names
-from symbolize.names import itanium_demangler, itanium_nodes
+from symbolize.names import itanium_demangler
 from symbolize.names.rust import is_legacy
 from symbolize.names.simplify import drop_clone_notes, simplify
 from tests.support import cxx_runtime, interpreted
@@ -434,13 +434,3 @@ def test_variants_of_constructors_are_one_function(a: bytes, b: bytes, same: boo
     """Names are one function if their full texts are equal (R115)."""
     assert names.same_function(a, b) is same
     assert names.same_function(b, a) is same
-
-
-def test_compiled_modules_have_the_same_kinds_of_nodes() -> None:
-    """The numbers that compiled modules include are those of interpreted ones."""
-    names_of_numbers = vars(itanium_nodes)
-    source = Path(itanium_nodes.__file__).with_suffix(".pxi").read_text()
-    compiled = dict(line.split(" = ") for line in source.split("cdef enum:\n")[1].splitlines())
-    assert {name.strip(): int(value, 0) for name, value in compiled.items()} == {
-        name: value for name, value in names_of_numbers.items() if name.isupper()
-    }

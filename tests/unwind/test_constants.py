@@ -13,12 +13,6 @@ FOLDER = Path(symbolize.unwind.__path__[0])
 NUMBERS = {name: value for name, value in vars(constants).items() if isinstance(value, int)}
 
 
-def test_compiled_constants() -> None:
-    """constants.pxi declares the numbers of constants.py."""
-    declared = re.findall(r"^    (\w+) = (\w+)$", (FOLDER / "constants.pxi").read_text(), re.MULTILINE)
-    assert {name: int(value, 0) for name, value in declared} == NUMBERS
-
-
 def test_none_is_unused() -> None:
     """Each number is used by a module of the package."""
     sources = [path.read_text() for path in FOLDER.glob("*.py") if path.name != "constants.py"]

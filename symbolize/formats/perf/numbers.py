@@ -1,5 +1,5 @@
 """Numbers of perf.data (include/uapi/linux/perf_event.h, tools/lib/perf/include/perf/event.h), and those that the
-compiled modules of this package share with their callers. Compiled modules get them as C constants by numbers.pxi."""
+compiled modules of this package share with their callers. Compiled modules include them as C constants."""
 
 # Records.
 MMAP = 1

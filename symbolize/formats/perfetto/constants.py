@@ -1,4 +1,4 @@
-"""Numbers that several modules share. Compiled modules get them as C constants from constants.pxi."""
+"""Numbers that several modules share. Compiled modules include them as C constants."""
 
 MISSING = -1
 EMPTY = -2

@@ -1,4 +1,4 @@
-"""Numbers that the compiled scan of simpleperf reports, by numbers.pxi, and its callers share."""
+"""Numbers that the compiled scan of simpleperf reports and its callers share."""
 
 MORE = 0
 """Status of a scan: the data ends before the next record does."""
