@@ -21,7 +21,7 @@ import pytest
 
 import symbolize
 from symbolize import InputError, OutputError, SymbolizeError, UsageError
-from symbolize.analysis.frame_table import Numbers, frame_columns
+from symbolize.analysis.frame_table import NumberColumns, frame_columns
 from symbolize.batch.tasks import WorkerConfig
 from symbolize.enrich.edits import Edits
 from symbolize.formats import encode
@@ -456,7 +456,7 @@ def test_labels_called_as_columns() -> None:
     sample.label.add(key=1, num=7)
     sample.label.add(key=3, num=8)
     columns = frame_columns(symbolize.load(io.BytesIO(message.SerializeToString())))
-    found = {name: column.values.tolist() for name, column in columns.items() if isinstance(column, Numbers)}
+    found = {name: column.values.tolist() for name, column in columns.items() if isinstance(column, NumberColumns)}
     assert found == {"label line": [8], "label label line": [7]}
 
 

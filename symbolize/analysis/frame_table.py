@@ -31,18 +31,18 @@ class Categories(NamedTuple):
         return Categories(self.codes[rows], self.categories)
 
 
-class Numbers(NamedTuple):
+class NumberColumns(NamedTuple):
     """A column of whole numbers, some of which are missing."""
 
     values: Int64
     is_missing: Bool
 
-    def repeated(self, rows: Int64) -> "Numbers":
+    def repeated(self, rows: Int64) -> "NumberColumns":
         """The column with its rows at `rows`."""
-        return Numbers(self.values[rows], self.is_missing[rows])
+        return NumberColumns(self.values[rows], self.is_missing[rows])
 
 
-Column = NDArray[Any] | Categories | Numbers
+Column = NDArray[Any] | Categories | NumberColumns
 
 
 def frame_columns(profile: Profile) -> dict[str, Column]:
@@ -94,7 +94,7 @@ def frame_columns(profile: Profile) -> dict[str, Column]:
     return columns
 
 
-def label_column(profile: Profile, key: int) -> Categories | Numbers:
+def label_column(profile: Profile, key: int) -> Categories | NumberColumns:
     """What samples have for a key: numbers if all are numbers of one unit and no sample has two, else texts, those of
     one sample with commas between them, as pprof shows them."""
     samples, labels = profile.samples, profile.samples.labels
@@ -105,7 +105,7 @@ def label_column(profile: Profile, key: int) -> Categories | Numbers:
     if is_single and not labels.text[rows].any() and bool(np.all(units == units[0])):
         values, is_missing = np.zeros(len(samples), np.int64), np.ones(len(samples), np.bool_)
         values[sample], is_missing[sample] = labels.number[rows], False
-        return Numbers(values, is_missing)
+        return NumberColumns(values, is_missing)
     return Categories(*label_texts(profile, key))
 
 
@@ -144,7 +144,7 @@ def to_arrow(profile: Profile) -> Any:
         if isinstance(column, Categories):
             codes = pa.array(column.codes, mask=column.codes == UNKNOWN)
             columns[name] = pa.DictionaryArray.from_arrays(codes, pa.array(column.categories, pa.string()))
-        elif isinstance(column, Numbers):
+        elif isinstance(column, NumberColumns):
             columns[name] = pa.array(column.values, mask=column.is_missing)
         else:
             columns[name] = pa.array(column)
@@ -161,7 +161,7 @@ def to_pandas(profile: Profile) -> Any:
     for name, column in frame_columns(profile).items():
         if isinstance(column, Categories):
             columns[name] = pd.Categorical.from_codes(column.codes, column.categories)
-        elif isinstance(column, Numbers):
+        elif isinstance(column, NumberColumns):
             columns[name] = pd.arrays.IntegerArray(column.values, column.is_missing)
         else:
             columns[name] = column

@@ -28,7 +28,7 @@ class Bound(NamedTuple):
     name: str
 
 
-class Range(NamedTuple):
+class ValueRange(NamedTuple):
     """A range of numbers, both ends included; None: no end."""
 
     low: Bound | None
@@ -49,18 +49,18 @@ class Range(NamedTuple):
         return found[0], found[1]
 
 
-def parsed_range(text: str) -> Range | None:
+def parsed_range(text: str) -> ValueRange | None:
     """The range that `text` denotes: `32kb`, `:64kb`, `4mb:` or `12kb:64mb`; None if it is none."""
     match = RANGE.fullmatch(text)
     if match is None or not (match["low"] or match["high"]) or (match["low"] and match["high"] and not match["colon"]):
         return None
     low, high = bound(match["low"]), bound(match["high"])
     if not match["colon"]:
-        return Range(low, low)
+        return ValueRange(low, low)
     if low is not None and high is not None and (low.unit or low.name) != (high.unit or high.name):
         if low.unit is None or high.unit is None or low.unit.kind != high.unit.kind:
             return None
-    return Range(low, high)
+    return ValueRange(low, high)
 
 
 def bound(text: str | None) -> Bound | None:
@@ -69,7 +69,7 @@ def bound(text: str | None) -> Bound | None:
     return None if match is None else Bound(int(match[1]), unit_of(match[2]), match[2])
 
 
-def parsed_filter(name: str, text: str) -> tuple[str, Range | list[Matches]]:
+def parsed_filter(name: str, text: str) -> tuple[str, ValueRange | list[Matches]]:
     """The key that the filter `name` is for, empty for all, and the range or the expressions that it asks for. Raises
     UsageError for an expression that is none."""
     key, equals, value = text.partition("=")
@@ -80,7 +80,7 @@ def parsed_filter(name: str, text: str) -> tuple[str, Range | list[Matches]]:
 def samples_with_label(profile: Profile, name: str, text: str) -> Bool:
     """Which samples have the labels that the filter `name` asks for: bool[n]. Raises as `parsed_filter` does."""
     key, wanted = parsed_filter(name, text)
-    if isinstance(wanted, Range):
+    if isinstance(wanted, ValueRange):
         return of_samples(profile, numbers_within(profile, wanted, key))
     found = [of_samples(profile, texts_matching(profile, matches, key)) for matches in wanted]
     chosen: Bool = np.logical_or.reduce(found) if key else np.logical_and.reduce(found)
@@ -90,7 +90,7 @@ def samples_with_label(profile: Profile, name: str, text: str) -> Bool:
 def note_on_range(profile: Profile, name: str, text: str) -> str:
     """That the filter `name` was read as a range of numbers where the labels it is for have texts only; else empty."""
     key, wanted = parsed_filter(name, text)
-    if not isinstance(wanted, Range):
+    if not isinstance(wanted, ValueRange):
         return ""
     labels = profile.samples.labels
     keys = [row for row in distinct(labels.key).tolist() if not key or profile.strings.text(row) == key]
@@ -123,7 +123,7 @@ def texts_matching(profile: Profile, matches: Matches, key: str) -> Bool:
     return np.array(found, np.bool_)[which]
 
 
-def numbers_within(profile: Profile, wanted: Range, key: str) -> Bool:
+def numbers_within(profile: Profile, wanted: ValueRange, key: str) -> Bool:
     """Which labels with a number are in a range, those with `key` or any if that is empty.
 
     A label without a unit has the one that others with its key have, else the one that pprof takes for its key.

@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import islice, takewhile
 from typing import Any, Final, TextIO
 
-from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
+from symbolize.batch.engines.engine import Engine, Task, TaskFailure, TaskLimits, TaskOutcome
 from symbolize.batch.fetching import ANSWERS, FetchedFile, Fetcher
 from symbolize.batch.late_binaries import LateBinaries
 from symbolize.batch.manifest import FETCH, UNREACHABLE, InputResult, Item, Manifest, Renewed, State
@@ -331,8 +331,8 @@ class Plan:
     arguments: Sequence[str]
     config: WorkerConfig
     state: str
-    limits: Limits = Limits()
-    decode_limits: Limits = Limits()
+    limits: TaskLimits = TaskLimits()
+    decode_limits: TaskLimits = TaskLimits()
     shard: Shard = Shard()
     name_list: TextIO | None = None
     retry_quarantined: bool = False
@@ -630,7 +630,7 @@ class Batch(Closeable):
         work = SymbolizeTask(self._config, self._epoch, items, spill, may_want)
         return Task(str(items[0].number), symbolize_inputs, work)
 
-    def _record(self, outcome: Outcome) -> Sequence[Item]:
+    def _record(self, outcome: TaskOutcome) -> Sequence[Item]:
         """Record the outcome of a task; the inputs that are to be tried one by one."""
         items: tuple[Item, ...] = outcome.task.argument.items
         if outcome.failure is None:
@@ -694,7 +694,7 @@ class Batch(Closeable):
             result: DecodeResult = outcome.value
             if outcome.failure is not None:
                 reason = f"given up: {outcome.detail}"
-                if outcome.failure is not Failure.ERROR:
+                if outcome.failure is not TaskFailure.ERROR:
                     reason += f" ({outcome.attempts} attempts)"
                 path = outcome.task.argument.request.files[0][0]
                 result = DecodeResult(outcome.task.key, seconds=outcome.seconds, failure=f"{path}: {reason}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from symbolize.batch.engines.engine import Limits, Task
+from symbolize.batch.engines.engine import Task, TaskLimits
 from symbolize.batch.engines.local import LocalEngine
 from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, binary_files
 from symbolize.core.errors import InputError, UsageError
@@ -15,7 +15,7 @@ from symbolize.core.files import file_size, no_such
 from symbolize.resolve.opened import open_images
 from symbolize.symbols import Binary, TableCache, builds_of
 
-LIMITS: Final = Limits(seconds=3600, attempts=1)
+LIMITS: Final = TaskLimits(seconds=3600, attempts=1)
 """Of one binary."""
 
 

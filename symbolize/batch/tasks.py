@@ -153,7 +153,7 @@ class DecodeResult(NamedTuple):
     problems: tuple[tuple[str, str], ...] = ()
 
 
-class Waiting(NamedTuple):
+class WaitingTime(NamedTuple):
     """What an input waits for: binaries to decode, or files to fetch, which may need to be decoded too. `mappings` has
     the number of a profile, and a mapping of it with path and key of its binary."""
 
@@ -353,14 +353,14 @@ def is_of_one_name(error: OutputError) -> bool:
     return isinstance(cause, OSError) and cause.errno in NAMING_ERRORS
 
 
-def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool) -> Outputs | Waiting:
+def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool) -> Outputs | WaitingTime:
     """Symbolize all profiles of an input; the outputs, or, if it may wait, what has to be decoded or fetched first."""
     with open_input(item.uri) as source:
         found = load_all(source, worker.config.load_options)
         single = found[0].profile if len(found) == 1 else None
         outputs = Outputs([], {}, set(), [])
         if may_defer:
-            waiting = Waiting([], {}, [])
+            waiting = WaitingTime([], {}, [])
             for number, each in enumerate(found):
                 profile = single or each.profile
                 matched = worker.match(profile)

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote_to_bytes
 from symbolize.batch.manifest import RowFile
 from symbolize.core.errors import InputError
 from symbolize.core.files import os_error_text
-from symbolize.formats.rows import Row, common_labels, shown_labels, write_rows
+from symbolize.formats.rows import WarehouseRow, common_labels, shown_labels, write_rows
 from symbolize.profile import Profile
 from symbolize.storage.backend import Storage
 from symbolize.storage.input_names import ENDING as OUTPUT_ENDING
@@ -62,7 +62,7 @@ class Warehouse:
         with self._shared.write(self._note(name)) as note:
             note.write(json.dumps([self.url, name]).encode())
         with self.storage.write(name) as file:
-            write_rows(profile, Row(output, shown_labels(labels)), file)
+            write_rows(profile, WarehouseRow(output, shown_labels(labels)), file)
             size = file.tell()
         return RowFile(self.url, name, size)
 

@@ -6,14 +6,14 @@ from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from symbolize.core.compression import GZIP, XZ, ZSTD, CompressionError, Limits, codec_of, inflate
+from symbolize.core.compression import GZIP, XZ, ZSTD, CompressionError, InflateLimits, codec_of, inflate
 from symbolize.core.files import CacheFolder, atomic_file, is_regular, mark_used, open_regular
 
 if TYPE_CHECKING:
     import tempfile
 
 CODECS = (ZSTD, GZIP, XZ)
-LIMITS = Limits(size=8 << 30, ratio=64, free=1 << 24)
+LIMITS = InflateLimits(size=8 << 30, ratio=64, free=1 << 24)
 """Bytes that one file may take when it is decompressed."""
 CHUNK = 1 << 18
 """Bytes of a compressed file that are read at a time."""
@@ -94,7 +94,7 @@ def decompress(data: bytes, limit: int, source: str) -> bytes:
     return b"".join(_inflated([data], source, LIMITS._replace(size=limit), len(data)))
 
 
-def _inflated(pieces: Iterable[bytes], source: str, limits: Limits, size: int) -> Iterator[bytes]:
+def _inflated(pieces: Iterable[bytes], source: str, limits: InflateLimits, size: int) -> Iterator[bytes]:
     """The contents of a compressed file of `size` bytes that comes in pieces. Raises CompressionError."""
     unread = iter(pieces)
     head = next(unread, b"")

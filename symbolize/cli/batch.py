@@ -129,7 +129,7 @@ def batch_parser() -> Parser:
     add_edit_options(result)
     add_cache_options(result)
     add_execution_options(result.group("Execution"))
-    add_limit_options(result.group("Limits"))
+    add_limit_options(result.group("TaskLimits"))
     watch = result.group("Watching")
     add_list(
         watch,
@@ -440,7 +440,7 @@ def exit_code(options: argparse.Namespace, batch: Batch, manifest: Manifest, new
 
 def plan_of(options: argparse.Namespace) -> Plan:
     """The batch that the options ask for. Raises UsageError."""
-    from symbolize.batch.engines.engine import Limits
+    from symbolize.batch.engines.engine import TaskLimits
     from symbolize.batch.job import Plan, new_run
     from symbolize.batch.tasks import WorkerConfig
     from symbolize.storage.backend import Storage
@@ -488,8 +488,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
         inputs,
         config,
         state,
-        limits=Limits(seconds, memory, attempts, waiting),
-        decode_limits=Limits(max(seconds, DECODE_SECONDS), max(memory, DECODE_MEMORY), attempts, waiting),
+        limits=TaskLimits(seconds, memory, attempts, waiting),
+        decode_limits=TaskLimits(max(seconds, DECODE_SECONDS), max(memory, DECODE_MEMORY), attempts, waiting),
         shard=shard,
         name_list=sys.stdin,
         retry_quarantined=options.retry_quarantined,

@@ -140,7 +140,7 @@ def run_profiles(arguments: Sequence[str]) -> int:
     code = EXIT_DONE
     below: list[tuple[float, str]] = []
     with open_symbolizer(options, binary_roots(options)) as symbolizer:
-        run = Run(options, output, symbolizer, Reports(options, output), Missing(OPTION_HINTS))
+        run = ProfileRun(options, output, symbolizer, Reports(options, output), Missing(OPTION_HINTS))
         if merges:
             from symbolize.profile import Merger, choose_sample_type
 
@@ -203,7 +203,7 @@ def suffix_of(output: Output | None) -> str:
 
 
 @dataclass
-class Run:
+class ProfileRun:
     """One run of the command: what all its profiles share, and how many were read. `output` is None where the symbols
     of a trace are written; `merger` takes the profiles where all become one."""
 
@@ -217,7 +217,7 @@ class Run:
     profiles: int = 0
 
 
-def write_lists(run: Run) -> None:
+def write_lists(run: ProfileRun) -> None:
     """Write what is not a report: the list of missing files, and that of shared code."""
     if run.options.folded_report is not None:
         import json
@@ -262,7 +262,7 @@ def write_text(text: str, name: str) -> None:
         file.write(text.encode(errors="backslashreplace"))
 
 
-def symbolize_one(run: Run, source: str, path: str) -> tuple[float, bool]:
+def symbolize_one(run: ProfileRun, source: str, path: str) -> tuple[float, bool]:
     """Symbolize the profiles of one input; the lowest percentage of them that has names, and whether nothing failed
     that may have more names."""
     from symbolize.formats.open import load_all
@@ -310,7 +310,7 @@ class WholeOutput(Protocol):
     def write(self, destination: str) -> None: ...
 
 
-def whole_output(run: Run, source: str, found: Sequence[LoadedProfile]) -> WholeOutput | None:
+def whole_output(run: ProfileRun, source: str, found: Sequence[LoadedProfile]) -> WholeOutput | None:
     """What is written for all profiles of an input together: symbols for a trace, an OTLP message with its lines. None
     where each profile has a file of its own, as where samples or frames are chosen, or all become one."""
     options = run.options
@@ -328,7 +328,9 @@ def whole_output(run: Run, source: str, found: Sequence[LoadedProfile]) -> Whole
     return None
 
 
-def symbolize_profile(run: Run, loaded: LoadedProfile, name: str, path: str, symbols: WholeOutput | None) -> Result:
+def symbolize_profile(
+    run: ProfileRun, loaded: LoadedProfile, name: str, path: str, symbols: WholeOutput | None
+) -> Result:
     """Symbolize one profile and write it to `path`, or add what was found to `symbols`. Its shared code, if wanted, and
     its missing files are added to those of the run."""
     result = symbolized(run.options, run.symbolizer, loaded.profile)
@@ -346,7 +348,7 @@ def symbolize_profile(run: Run, loaded: LoadedProfile, name: str, path: str, sym
     return result
 
 
-def write_output(run: Run, profile: Profile, path: str, name: str) -> None:
+def write_output(run: ProfileRun, profile: Profile, path: str, name: str) -> None:
     """Write a profile, which people call `name`, as the options say, unless what is there is kept."""
     from symbolize.formats import write
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from symbolize.formats.model import LoadedProfile
     from symbolize.report import Report
     from symbolize.report.advice import Advice
-    from symbolize.report.several import ProfileRow
+    from symbolize.report.several import ReportRow
 
 FORMS: Final = ("text", "json", "html", "none")
 VIEWERS: Final = {
@@ -70,7 +70,7 @@ class Reports:
         self._to_errors = options.output == STANDARD_OUTPUT
         self._pieces: list[str] = []
         self._waiting: list[dict[str, object]] = []
-        self._rows: list[ProfileRow] = []
+        self._rows: list[ReportRow] = []
         self._advice: Advice | None = None
         self._only: Report | None = None
         self._warnings: list[str] = []
@@ -127,12 +127,12 @@ class Reports:
         """Keep what the table at the end needs."""
         from symbolize.cli.hints import OPTION_HINTS
         from symbolize.report.advice import Advice
-        from symbolize.report.several import ProfileRow
+        from symbolize.report.several import ReportRow
 
         parts = [source] if self._sources > 1 or not loaded.subject else []
         subject = ": ".join([*parts, *filter(None, [loaded.subject])])
         self._only = None if self._rows else report
-        self._rows.append(ProfileRow.of(report, subject, loaded.what, output))
+        self._rows.append(ReportRow.of(report, subject, loaded.what, output))
         self._advice = self._advice or Advice(OPTION_HINTS)
         self._advice.add(report)
         failures = (f"{failure.sentence}; names or lines may be missing, run again" for failure in report.failures)

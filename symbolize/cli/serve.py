@@ -77,13 +77,13 @@ def serve(options: argparse.Namespace, token: str, shared: str) -> int:
     try:
         from symbolize.serve.gate import PROFILER
         from symbolize.serve.protocol import allow_descriptors
-        from symbolize.serve.worker import Settings, check_settings
+        from symbolize.serve.worker import ServerSettings, check_settings
         from symbolize.symbols import DEFAULT_LIMIT
     except ImportError as error:
         packages = "starlette uvicorn httptools prometheus-client"
         raise UsageError(f"serve needs {error.name}, which is not installed: pip install {packages}") from error
     cache = None if options.no_cache else open_cache(options)
-    settings = Settings(
+    settings = ServerSettings(
         binaries=options.binaries,
         cache=cache.location if cache is not None else os.path.join(shared, "cache"),
         cache_limit=cache.limit if cache is not None else DEFAULT_LIMIT,

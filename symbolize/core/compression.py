@@ -73,7 +73,7 @@ class Codec(NamedTuple):
     ratio: int | None = None
 
 
-class Limits(NamedTuple):
+class InflateLimits(NamedTuple):
     """How large output may become: `ratio` times the compressed input, and `free` bytes in addition, or instead where
     not `adds`, but at most `size` bytes."""
 
@@ -186,7 +186,7 @@ def inflate(
     pieces: Iterable[bytes | memoryview],
     codec: Codec,
     source: str,
-    limits: Limits,
+    limits: InflateLimits,
     packed: Counted | int | None = None,
     is_single: bool = False,
 ) -> Iterator[bytes]:
@@ -239,7 +239,7 @@ def inflate(
 
 
 def _too_large(
-    codec: Codec, source: str, size: int, packed: int, limits: Limits, position: int | None = None
+    codec: Codec, source: str, size: int, packed: int, limits: InflateLimits, position: int | None = None
 ) -> CompressionError:
     if size > limits.size:
         return CompressionError(source, f"{codec.name} stream holds more than {limits.size} bytes", position)
@@ -264,7 +264,7 @@ def _inflate_whole(data: bytes | memoryview, codec: Codec, size: int) -> memoryv
 def _inflate_to_file(data: bytes | memoryview, codec: Codec, size: int, source: str) -> memoryview | None:
     """What the stream `data` holds, not much more than `size` bytes, in a temporary file that is mapped. None without
     room for one. Raises CompressionError."""
-    limits = Limits(UNLIMITED, 1, UNLIMITED)
+    limits = InflateLimits(UNLIMITED, 1, UNLIMITED)
     try:
         spool = Spool()
         with suppress(CutShort):

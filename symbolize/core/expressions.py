@@ -118,7 +118,7 @@ class Invalid(ValueError):
 
 
 @dataclass
-class Group:
+class PatternGroup:
     """A group that is read: the flags in it, alternatives that are complete and the one that is not, and where the part
     of that begins that may be repeated."""
 
@@ -139,14 +139,14 @@ class Group:
         return steps + parts[-1]
 
 
-class Reader:
+class PatternReader:
     """Reads one expression."""
 
     def __init__(self, text: str) -> None:
         self.sets: dict[Letters, int] = {}
         self._text = text
         self._at = 0
-        self._groups = [Group(frozenset())]
+        self._groups = [PatternGroup(frozenset())]
 
     def program(self) -> list[Step]:
         """The steps. Raises Invalid."""
@@ -199,17 +199,17 @@ class Reader:
     def _literal(self, code: int) -> None:
         self._take(Letters(((code, code),), ignores_case="i" in self._groups[-1].flags))
 
-    def _open(self, group: Group) -> None:
+    def _open(self, group: PatternGroup) -> None:
         if (match := FLAGS.match(self._text, self._at)) is not None:
             flags = (group.flags | set(match[1])) - set(match[2] or "")
             if match[3] == ":":
-                self._groups.append(Group(flags))
+                self._groups.append(PatternGroup(flags))
             else:
                 group.flags = flags
         elif self._text.startswith("(?", self._at) and (match := NAME.match(self._text, self._at)) is None:
             raise Invalid(f"{self._text[self._at : self._at + 4]!r} is not supported")
         else:
-            self._groups.append(Group(group.flags))
+            self._groups.append(PatternGroup(group.flags))
         self._at = match.end() if match is not None else self._at + 1
 
     def _close(self) -> None:
@@ -218,7 +218,7 @@ class Reader:
         self._at += 1
         self._add(*self._groups.pop().joined())
 
-    def _repeat(self, group: Group, bounds: re.Match[str] | None) -> None:
+    def _repeat(self, group: PatternGroup, bounds: re.Match[str] | None) -> None:
         if group.last is None:
             raise Invalid(f"nothing to repeat at letter {self._at + 1}")
         part = group.steps[group.last :]
@@ -243,7 +243,7 @@ class Reader:
         self._at = bounds.end() if bounds is not None else self._at + 1
         self._at += self._text.startswith("?", self._at)  # the shortest match first: there is one or none
 
-    def _escaped(self, group: Group) -> None:
+    def _escaped(self, group: PatternGroup) -> None:
         letter = self._text[self._at + 1 : self._at + 2]
         if letter == "Q":
             end = self._text.find("\\E", self._at)
@@ -408,7 +408,7 @@ def check_size(steps: int) -> None:
 
 def program_of(text: str) -> tuple[list[Step], Sequence[Letters]]:
     """The program of an expression, and the sets of letters that it names by number. Raises Invalid."""
-    reader = Reader(text)
+    reader = PatternReader(text)
     return reader.program(), [*reader.sets]
 
 
@@ -434,18 +434,18 @@ class Side(IntEnum):
     OTHER = 3
 
 
-class Symbol(NamedTuple):
+class SyntaxSymbol(NamedTuple):
     """Letters that an expression does not tell apart: the sets that have them, and what they are beside a place."""
 
     sets: frozenset[int]
     side: Side
 
 
-class Decided(Exception):
+class DecidedTexts(Exception):
     """No letter that follows changes the answer."""
 
 
-class State(dict[str, "State"]):
+class MatcherState(dict[str, "MatcherState"]):
     """A state of an automaton: by symbol the state after it, which is made when it is first asked for.
 
     It stands at several places of the program, behind a letter of a kind. Nothing is after `MATCHED` and `FAILED`.
@@ -453,26 +453,28 @@ class State(dict[str, "State"]):
 
     __slots__ = ("before", "make", "places")
 
-    def __init__(self, places: tuple[int, ...], before: Side, make: Callable[[State, str], State]) -> None:
+    def __init__(
+        self, places: tuple[int, ...], before: Side, make: Callable[[MatcherState, str], MatcherState]
+    ) -> None:
         self.places = places
         self.before = before
         self.make = make
 
-    def __missing__(self, symbol: str) -> State:
+    def __missing__(self, symbol: str) -> MatcherState:
         after = self[symbol] = self.make(self, symbol)
         return after
 
 
-def nothing_after(state: State, symbol: str) -> State:
+def nothing_after(state: MatcherState, symbol: str) -> MatcherState:
     """Raise Decided."""
-    raise Decided
+    raise DecidedTexts
 
 
-MATCHED: Final = State((), Side.EDGE, nothing_after)
-FAILED: Final = State((), Side.EDGE, nothing_after)
+MATCHED: Final = MatcherState((), Side.EDGE, nothing_after)
+FAILED: Final = MatcherState((), Side.EDGE, nothing_after)
 
 
-class Symbols(dict[int, str]):
+class SyntaxSymbols(dict[int, str]):
     """By letter the symbol that it is for an expression."""
 
     def __init__(self, make: Callable[[str], str]) -> None:
@@ -494,12 +496,12 @@ class Automaton:
         self._quoted = quoted
         self._asks = any(step.operation is Operation.ASSERT for step in self._program)
         self._left = MAX_WORK
-        self._symbols = Symbols(self._symbol)
-        self._names: dict[Symbol, str] = {}
-        self._of_name = {END: Symbol(frozenset(), Side.EDGE)}
+        self._symbols = SyntaxSymbols(self._symbol)
+        self._names: dict[SyntaxSymbol, str] = {}
+        self._of_name = {END: SyntaxSymbol(frozenset(), Side.EDGE)}
         self._moves: dict[tuple[int, Side, str], tuple[int, ...] | None] = {}
-        self._states: dict[tuple[tuple[int, ...], Side], State] = {}
-        self._first = State((0,), Side.EDGE, self._after)
+        self._states: dict[tuple[tuple[int, ...], Side], MatcherState] = {}
+        self._first = MatcherState((0,), Side.EDGE, self._after)
 
     def matches(self, text: str) -> bool:
         """Whether a text matches. Raises UsageError if that takes too many steps."""
@@ -508,7 +510,7 @@ class Automaton:
             for symbol in text.translate(self._symbols):
                 state = state[symbol]
             state = state[END]
-        except Decided:
+        except DecidedTexts:
             pass
         return state is MATCHED
 
@@ -520,12 +522,12 @@ class Automaton:
         elif self._asks and letter.isascii() and (letter.isalnum() or letter == "_"):
             side = Side.WORD
         spellings = spellings_of(letter)
-        symbol = Symbol(frozenset(row for row, letters in enumerate(self._sets) if letters.has(spellings)), side)
+        symbol = SyntaxSymbol(frozenset(row for row, letters in enumerate(self._sets) if letters.has(spellings)), side)
         name = self._names.setdefault(symbol, chr(len(self._names)))
         self._of_name[name] = symbol
         return name
 
-    def _after(self, state: State, name: str) -> State:
+    def _after(self, state: MatcherState, name: str) -> MatcherState:
         symbol = self._of_name[name]
         places: set[int] = set() if self._begins_once else {0}
         self._spend(STATE_WORK + len(state.places))
@@ -542,10 +544,10 @@ class Automaton:
             return FAILED
         key_of_state = tuple(sorted(places)), symbol.side
         if key_of_state not in self._states:
-            self._states[key_of_state] = State(*key_of_state, self._after)
+            self._states[key_of_state] = MatcherState(*key_of_state, self._after)
         return self._states[key_of_state]
 
-    def _move(self, place: int, before: Side, symbol: Symbol) -> tuple[int, ...] | None:
+    def _move(self, place: int, before: Side, symbol: SyntaxSymbol) -> tuple[int, ...] | None:
         """The places behind a symbol that follows a place; None if a match ends in front of it."""
         is_end = symbol.side is Side.EDGE
         seen, waiting, places = {place}, [place], []

@@ -33,14 +33,14 @@ class MappedFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._mapping: page_faults.Mapping | None = None
+        self._mapping: page_faults.GuardedMapping | None = None
         self._problem = ""
         descriptor = open_regular(path)
         try:
             self.status = os.fstat(descriptor)
             if page_faults.COMPILED and self.status.st_size:
                 try:
-                    self._mapping = page_faults.Mapping(descriptor, self.status.st_size)
+                    self._mapping = page_faults.GuardedMapping(descriptor, self.status.st_size)
                 except page_faults.NoRange:
                     pass
                 except OSError:
@@ -88,7 +88,7 @@ def let_go(data: bytes | memoryview, begin: int, size: int) -> None:
     """Tell the system that some bytes of `data` are not needed in memory for now, if it is a view of a mapped file,
     from which they come back when they are read."""
     whole = data.obj if isinstance(data, memoryview) else None
-    if not isinstance(whole, page_faults.Mapping | mmap.mmap):
+    if not isinstance(whole, page_faults.GuardedMapping | mmap.mmap):
         return
     place = _address(data) - _address(whole) + begin
     first = -(-place // mmap.PAGESIZE) * mmap.PAGESIZE

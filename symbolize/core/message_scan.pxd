@@ -4,7 +4,7 @@ cimport cython
 
 
 @cython.final
-cdef class Fields:
+cdef class MessageFields:
     cdef const unsigned char[::1] forms
     cdef const unsigned char[::1] wires
     cdef const unsigned char[::1] slots

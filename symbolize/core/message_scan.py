@@ -23,7 +23,7 @@ FORMS = {"number": NUMBER_FORM, "list": LIST_FORM, "span": SPAN_FORM}
 
 
 @cython.cclass
-class Fields:
+class MessageFields:
     """What the fields of a kind of message are, in arrays by field number: `forms` (one of the constants above, 0 for
     unknown fields), `wires` (the wire type) and `slots` (the column)."""
 
@@ -70,7 +70,7 @@ def count(
     data: object,
     begins: cython.const[cython.longlong][::1],
     ends: cython.const[cython.longlong][::1],
-    fields: Fields,
+    fields: MessageFields,
     counts: cython.longlong[::1],
     found: cython.longlong[::1],
 ) -> None:
@@ -113,7 +113,7 @@ def fill(
     data: object,
     begins: cython.const[cython.longlong][::1],
     ends: cython.const[cython.longlong][::1],
-    fields: Fields,
+    fields: MessageFields,
     numbers: cython.ulonglong[:, ::1],
     last: cython.uchar[::1],
     offsets: cython.longlong[:, ::1],

@@ -40,7 +40,7 @@ class Spans(NamedTuple):
         return Spans(np.array([0, len(rows)]), self.begins[rows], self.ends[rows])
 
 
-class Layout:
+class MessageLayout:
     """Which fields of a kind of message are read, by their tags: `numbers`, `lists` of numbers (the tags of single
     items), and `spans`."""
 
@@ -66,11 +66,11 @@ class Rows:
     `last` is the number of the last known field of each message; `unknown` is how many unknown fields all have.
     """
 
-    def __init__(self, data: memoryview, spans: Spans, layout: Layout, budget: Budget) -> None:
+    def __init__(self, data: memoryview, spans: Spans, layout: MessageLayout, budget: Budget) -> None:
         count, lists = len(spans), len(layout.lists) + len(layout.spans)
         counts, found = np.zeros(len(layout.forms), np.int64), np.array([0, 0, -1])
         begins, ends = views(spans.begins, spans.ends)
-        fields = message_scan.Fields(*views(layout.forms, layout.wires, layout.columns))
+        fields = message_scan.MessageFields(*views(layout.forms, layout.wires, layout.columns))
         message_scan.count(data, begins, ends, fields, counts.data, found.data)
         if found[2] >= 0:
             raise InputError(budget.source, DAMAGED, int(found[2]))

@@ -22,7 +22,7 @@ cdef void pass_on(int code) noexcept nogil
 cdef void install() noexcept
 
 @cython.final
-cdef class Mapping:
+cdef class GuardedMapping:
     cdef void* address
     cdef readonly Py_ssize_t size
     cdef readonly int descriptor

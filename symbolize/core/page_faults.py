@@ -89,7 +89,7 @@ def install():  # type: ignore[no-untyped-def]
 
 
 @cython.cclass
-class Mapping:
+class GuardedMapping:
     """The first `size` bytes of an open file, at least 1, mapped for reading: a buffer.
 
     The descriptor is closed and the memory unmapped when the last view has gone. Raises NoRange, which leaves the

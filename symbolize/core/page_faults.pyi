@@ -6,7 +6,7 @@ COMPILED: bool
 
 class NoRange(Exception): ...
 
-class Mapping(Buffer):
+class GuardedMapping(Buffer):
     size: int
     descriptor: int
     def __init__(self, descriptor: int, size: int) -> None: ...

@@ -1,11 +1,11 @@
 """Mini debug info: a second, smaller ELF file, xz-compressed in .gnu_debugdata, that has the symbols (R113, united
 symbol tables)."""
 
-from symbolize.core.compression import XZ, Limits, inflate
+from symbolize.core.compression import XZ, InflateLimits, inflate
 from symbolize.core.errors import InputError
 from symbolize.elf.image import ElfImage
 
-LIMITS = Limits(size=1 << 28, ratio=256, free=4096)
+LIMITS = InflateLimits(size=1 << 28, ratio=256, free=4096)
 """Symbol tables reach a few times that what they are compressed to; xz itself would allow seven thousand."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, Final
 
-from symbolize.core.compression import GZIP, LZ4, MAGIC_SIZE, ZSTD, Counted, Limits, codec_of, inflate
+from symbolize.core.compression import GZIP, LZ4, MAGIC_SIZE, ZSTD, Counted, InflateLimits, codec_of, inflate
 from symbolize.core.errors import EmptyInput, InputError
 from symbolize.core.files import no_such, open_regular, os_error_text
 from symbolize.core.mapped import MappedFile
@@ -136,7 +136,7 @@ def decompressed(pieces: Iterable[bytes], source: str, size: int) -> Iterator[by
             break
         if layer == MAX_LAYERS:
             raise InputError(source, f"is compressed more than {MAX_LAYERS} times")
-        limits = Limits(size, MAX_RATIO, FREE_NESTED if layer else FREE_OUTPUT, adds=False)
+        limits = InflateLimits(size, MAX_RATIO, FREE_NESTED if layer else FREE_OUTPUT, adds=False)
         unread = inflate(unread, codec, source, limits, packed)
     yield from unread
 

@@ -55,7 +55,7 @@ _DECIMAL = re.compile(rb"[0-9]")
 
 
 @dataclass(slots=True)
-class Row:
+class MapRow:
     """One executable mapping as the text gives it."""
 
     start: int
@@ -69,7 +69,7 @@ class Row:
 class MemoryMap:
     """The executable mappings in file order, and which lines (counted from 1) looked like one but could not be read."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[MapRow] = field(default_factory=list)
     ignored: list[int] = field(default_factory=list)
 
 
@@ -100,13 +100,13 @@ def parse(text: bytes, source: str = "memory map") -> MemoryMap:
     return found
 
 
-def arrange(rows: list[Row]) -> list[Row]:
+def arrange(rows: list[MapRow]) -> list[MapRow]:
     """Join the pieces of mappings, put the main binary first and mend its start (pprof's legacy reader).
 
     Anonymous memory next to a file is no piece of it here: it may be code compiled at run time, and which file it is
     the text of is decided with the file (R353, text on huge pages).
     """
-    joined: list[Row] = []
+    joined: list[MapRow] = []
     for row in rows:
         if joined and _continues(joined[-1], row):
             last = joined[-1]
@@ -126,7 +126,7 @@ def arrange(rows: list[Row]) -> list[Row]:
     return joined
 
 
-def assign(rows: list[Row], addresses: UInt64) -> Int32:
+def assign(rows: list[MapRow], addresses: UInt64) -> Int32:
     """Give every address a row: the index of each address' one.
 
     As in pprof's legacy reader an address belongs to the first mapping that contains it; failing that to the first one
@@ -143,7 +143,7 @@ def assign(rows: list[Row], addresses: UInt64) -> Int32:
         rows[index].file_offset = 0
     if (below == NONE).any():
         owner[lost[below == NONE]] = len(rows)
-        rows.append(Row(0, MAX_ADDRESS))
+        rows.append(MapRow(0, MAX_ADDRESS))
     owner[addresses == 0] = NONE
     return owner
 
@@ -191,7 +191,7 @@ def _without_glog_prefix(line: bytes) -> bytes:
     return line[prefix.end() :] if prefix else line
 
 
-def _entry(line: bytes) -> tuple[Row, bool] | None:
+def _entry(line: bytes) -> tuple[MapRow, bool] | None:
     """The mapping in a line without blanks around it, and whether it may be executable."""
     match = _PROC.match(line)
     if match:
@@ -205,7 +205,7 @@ def _entry(line: bytes) -> tuple[Row, bool] | None:
     if not permissions and not _is_credible(match, file, offset):
         return None
     start, limit = int(match["start"], 16), int(match["limit"], 16)
-    row = Row(start, limit, int(offset or b"0", 16), _without_deleted(file), build_id)
+    row = MapRow(start, limit, int(offset or b"0", 16), _without_deleted(file), build_id)
     if row.start >= row.limit or max(row.limit, row.file_offset) > MAX_ADDRESS:
         return None
     return row, not permissions or b"x" in permissions
@@ -253,7 +253,7 @@ def _without_deleted(file: bytes) -> bytes:
     return b"" if file == b"(deleted)" else file.removesuffix(b" (deleted)").rstrip()
 
 
-def _continues(last: Row, row: Row) -> bool:
+def _continues(last: MapRow, row: MapRow) -> bool:
     """Whether `row` is the next piece of the mapping `last`: what both know must agree (pprof's legacy reader)."""
     if last.limit != row.start:
         return False
@@ -294,7 +294,7 @@ def _first_covering(starts: UInt64, limits: UInt64, addresses: UInt64) -> Int32:
     return np.where(segments >= 0, answers[segments], np.int32(NONE))
 
 
-def _columns(rows: list[Row], strings: Strings) -> Mappings:
+def _columns(rows: list[MapRow], strings: Strings) -> Mappings:
     mappings = Mappings.zeros(len(rows))
     mappings.start = _uint64(row.start for row in rows)
     mappings.limit = _uint64(row.limit for row in rows)

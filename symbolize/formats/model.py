@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
-    from symbolize.formats.otlp.build import Group
+    from symbolize.formats.otlp.build import OtlpGroup
     from symbolize.formats.otlp.containers import Container
     from symbolize.formats.simpleperf.reader import OffCpuMode
     from symbolize.profile.model import Profile
@@ -93,7 +93,7 @@ class LoadedProfile:
     process: str = ""
     is_merged: bool = False
     container: "Container | None" = None
-    group: "Group | None" = None
+    group: "OtlpGroup | None" = None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a LoadedProfile reads its input when it is asked, and cannot be pickled: pickle its `profile`")

@@ -8,7 +8,7 @@ import numpy as np
 
 from symbolize.core.arrays import NONE, Int32, Int64, UInt64, offsets_of
 from symbolize.core.errors import InputError
-from symbolize.formats.samples import Frame, Label, fill_samples, name_rows, note_names, set_labels, value_type
+from symbolize.formats.samples import Label, TextFrame, fill_samples, name_rows, note_names, set_labels, value_type
 from symbolize.formats.stand_ins import MappingKey
 from symbolize.profile.model import Mappings, Profile
 
@@ -34,7 +34,7 @@ class NamedStacks:
         self.source = source
         self.warnings: list[str] = []
         self._mappings: dict[MappingKey, int] = {}
-        self._locations: dict[tuple[int, int, tuple[Frame, ...]], int] = {}
+        self._locations: dict[tuple[int, int, tuple[TextFrame, ...]], int] = {}
         self._stacks: dict[tuple[int, ...], int] = {}
         self._labels: dict[tuple[Label, ...], int] = {}
         self._sums: dict[tuple[int, int, int], list[int]] = {}
@@ -44,7 +44,7 @@ class NamedStacks:
         """The row of a mapping."""
         return self._mappings.setdefault(key, len(self._mappings))
 
-    def location(self, mapping: int, address: int, frames: Sequence[Frame]) -> int:
+    def location(self, mapping: int, address: int, frames: Sequence[TextFrame]) -> int:
         """The row of a location with these frames, innermost first."""
         return self._locations.setdefault((mapping, address, tuple(frames)), len(self._locations))
 

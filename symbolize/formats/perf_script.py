@@ -8,7 +8,7 @@ from symbolize.core.arrays import NONE, TOP
 from symbolize.formats.content import Content
 from symbolize.formats.model import LoadedProfile, LoadOptions, only
 from symbolize.formats.named_stacks import BOTH, COUNTS, NamedStacks, lines_of
-from symbolize.formats.samples import Frame, Label
+from symbolize.formats.samples import Label, TextFrame
 from symbolize.formats.stand_ins import KERNEL_FILE, MappingKey, in_call, place_of
 from symbolize.names.stand_ins import StandIn, stand_in
 from symbolize.profile.facts import set_leaves
@@ -146,7 +146,7 @@ def read(content: Content, options: LoadOptions) -> list[LoadedProfile]:
     Names come with the profile. Where mappings were printed too (`--show-mmap-events`), frames are located by them;
     addresses of the kernel are located without; a file offset is located by the names (R341, text of perf).
     """
-    reader = Reader(content.name)
+    reader = ScriptReader(content.name)
     for line in lines_of(content.pieces()):
         reader.read(line)
     reader.finish()
@@ -170,7 +170,7 @@ class Line:
         self.leaf = self.call = NONE
 
 
-class Space:
+class ScriptSpace:
     """What is mapped in a process, later mappings first, and the lines of frames that were located by that."""
 
     def __init__(self, mappings: tuple[MappingKey, ...] = ()) -> None:
@@ -196,12 +196,12 @@ class Space:
         return None
 
 
-class Reader:
+class ScriptReader:
     """Reads line by line."""
 
     def __init__(self, source: str) -> None:
         self.stacks = NamedStacks(source)
-        self.spaces: dict[int, Space] = {}
+        self.spaces: dict[int, ScriptSpace] = {}
         self.others: set[int] = set()
         """Processes whose mappings are not retained."""
         self.too_many_mappings = 0
@@ -263,13 +263,13 @@ class Reader:
         elif kind == b"COMM" and (execution := EXEC.match(rest)):
             self.spaces.pop(int(execution[1]), None)
 
-    def _space(self, pid: int) -> Space:
+    def _space(self, pid: int) -> ScriptSpace:
         """What is mapped in a process."""
         if pid not in self.spaces and len(self.spaces) >= MAX_PROCESSES:
-            return Space()
-        return self.spaces.setdefault(pid, Space())
+            return ScriptSpace()
+        return self.spaces.setdefault(pid, ScriptSpace())
 
-    def _mapped(self, pid: int) -> Space:
+    def _mapped(self, pid: int) -> ScriptSpace:
         """What is mapped in a process, to which something is added."""
         space = self._space(pid)
         if pid not in self.spaces:
@@ -315,7 +315,7 @@ class Reader:
         known = [pid for pid in self.spaces if pid > 0 and self.spaces[pid].mappings]
         return known[0] if len(known) == 1 and not self.others else 0
 
-    def _stack(self, space: Space, texts: list[bytes]) -> tuple[int, ...]:
+    def _stack(self, space: ScriptSpace, texts: list[bytes]) -> tuple[int, ...]:
         """The locations of a stack."""
         stack: list[int] = []
         inlined: list[bytes] = []
@@ -348,7 +348,7 @@ class Reader:
             stack.append(location)
         return tuple(stack)
 
-    def _locate(self, space: Space, lines: list[bytes], is_call: bool, is_kernel: bool) -> int:
+    def _locate(self, space: ScriptSpace, lines: list[bytes], is_call: bool, is_kernel: bool) -> int:
         """The location of an address, with the frames that lines have for it, innermost first."""
         frames, ip, file, told = [], 0, b"", None
         for line in lines:
@@ -365,7 +365,7 @@ class Reader:
             told = stand_in(name)
             at = SOURCE.match(source) if source else None
             if name and (told is None or (told.may_be_name and at)):
-                frames.append(Frame(name, at["file"] if at else b"", int(at["line"]) if at else 0))
+                frames.append(TextFrame(name, at["file"] if at else b"", int(at["line"]) if at else 0))
         if in_file := FILE_OFFSET.search(file):
             file, ip = file[: in_file.start()], int(in_file[1], 16)
             if is_path(file) and ip < MAX_OFFSET:
@@ -374,7 +374,9 @@ class Reader:
             ip, told = max(ip - 1, 0), in_call(told) if told is not None else None
         return self.stacks.location(*self._mapping(space, ip, file, told, is_kernel), frames)
 
-    def _mapping(self, space: Space, ip: int, file: bytes, told: StandIn | None, is_kernel: bool) -> tuple[int, int]:
+    def _mapping(
+        self, space: ScriptSpace, ip: int, file: bytes, told: StandIn | None, is_kernel: bool
+    ) -> tuple[int, int]:
         """The row of the mapping of an address, and the address in it; `told` is what else is said of where it is."""
         found = (self._space(KERNEL_PID) if is_kernel else space).at(ip, file)
         if found is not None:

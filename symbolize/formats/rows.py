@@ -32,14 +32,14 @@ RESOURCE: Final = "resource: "
 """What comments begin with that are attributes of an OTLP resource: `resource: service.name=shop`."""
 
 
-class Row(NamedTuple):
+class WarehouseRow(NamedTuple):
     """What all rows of a profile have: its name, and the labels that all of its samples have."""
 
     profile: str
     labels: dict[str, str]
 
 
-def write_rows(profile: Profile, row: Row, file: BinaryIO) -> None:
+def write_rows(profile: Profile, row: WarehouseRow, file: BinaryIO) -> None:
     """Write the rows of a profile as Parquet. Needs pyarrow. Raises InputError for a table that is too large."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -73,7 +73,7 @@ def schema_of() -> "pa.Schema":
     )
 
 
-def chunks(profile: Profile, row: Row) -> Iterator[dict[str, "pa.Array"]]:
+def chunks(profile: Profile, row: WarehouseRow) -> Iterator[dict[str, "pa.Array"]]:
     """The columns of the rows of a profile, ROWS_AT_ONCE at a time, in the order of their texts: that of the strings of
     a profile depends on how names were found."""
     import pyarrow as pa

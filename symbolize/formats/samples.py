@@ -52,7 +52,7 @@ def check_products(profile: Profile, source: str) -> None:
     texts.spend(int(strings.only(rows).lengths().sum()))
 
 
-class Frame(NamedTuple):
+class TextFrame(NamedTuple):
     """A frame that a profile has a name for."""
 
     name: bytes
@@ -60,7 +60,7 @@ class Frame(NamedTuple):
     line: int = 0
 
 
-Names = Mapping[Address, Sequence[Frame]]
+Names = Mapping[Address, Sequence[TextFrame]]
 
 
 def fill(
@@ -119,12 +119,12 @@ def set_labels(profile: Profile, labels: Sequence[Sequence[Label]]) -> None:
     profile.samples.label_offsets = offsets_of([len(each) for each in labels])
 
 
-def name_locations(profile: Profile, frames_of: Callable[[Address], Iterable[Frame]]) -> None:
+def name_locations(profile: Profile, frames_of: Callable[[Address], Iterable[TextFrame]]) -> None:
     """Give locations the frames, innermost first, that the profile has for their addresses."""
     name_rows(profile, map(frames_of, profile.locations.address.tolist()))
 
 
-def name_rows(profile: Profile, frames_of_each: Iterable[Iterable[Frame]]) -> None:
+def name_rows(profile: Profile, frames_of_each: Iterable[Iterable[TextFrame]]) -> None:
     """Give each location its frames, innermost first."""
     functions: dict[tuple[int, int], int] = {}
     rows: list[tuple[int, int]] = []

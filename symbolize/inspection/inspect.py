@@ -34,7 +34,7 @@ from symbolize.elf.notes import go_build_id
 from symbolize.elf.probe import GO_NOTE
 from symbolize.elf.symbols import STT_FUNC, STT_GNU_IFUNC
 from symbolize.inspection.advice import ALL, conclude
-from symbolize.inspection.model import Debug, Elf, Go, Inspection, Library, Listed, Other
+from symbolize.inspection.model import Debug, Elf, Go, Inspection, Library, Listed, OtherContent
 from symbolize.inspection.profiles import content_head, inspect_profile
 from symbolize.inspection.related import (
     debug_links,
@@ -100,7 +100,7 @@ def inspect_elf(image: ElfImage, size: int, index: BinaryIndex | None) -> Inspec
     if index is not None and build_id:
         same = index.with_build_id(build_id)
         own = {os.path.realpath(image.path), entry.path if entry is not None else ""}
-        elf.same_build = [Other(e.path, offers(e)) for e in same if not {e.path, os.path.realpath(e.path)} & own]
+        elf.same_build = [OtherContent(e.path, offers(e)) for e in same if not {e.path, os.path.realpath(e.path)} & own]
     elf.links = [*debug_links(image, index, entry), *supplementary_links(image, companions, elf)]
     if companions is not None:
         elf.packages = list(packages(companions, image, result.problems))

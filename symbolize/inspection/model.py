@@ -60,7 +60,7 @@ class Splits(NamedTuple):
     files: int
 
 
-class Other(NamedTuple):
+class OtherContent(NamedTuple):
     """Another file, and what it offers."""
 
     path: str
@@ -88,7 +88,7 @@ class Elf:
     links: list[Followed] = field(default_factory=list)
     splits: Splits | None = None
     packages: list[tuple[str, int]] = field(default_factory=list)
-    same_build: list[Other] = field(default_factory=list)
+    same_build: list[OtherContent] = field(default_factory=list)
     is_supplementary: bool = False
 
 
@@ -123,7 +123,7 @@ class SampleType(NamedTuple):
     total: int
 
 
-class MappedFile(NamedTuple):
+class MappingMatch(NamedTuple):
     """A mapping: the recorded name and build id, and how many locations are in it, with names and without."""
 
     name: str
@@ -152,7 +152,7 @@ class ProfileContent(NamedTuple):
     locations: int
     named_locations: int
     with_lines: int
-    mappings: list[MappedFile]
+    mappings: list[MappingMatch]
     labels: list[LabelTotals]
     warnings: list[str]
 

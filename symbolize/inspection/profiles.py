@@ -11,7 +11,7 @@ from symbolize.core.errors import InputError
 from symbolize.formats.content import HEAD, MAX_STREAM, chunks, decompressed, peeked
 from symbolize.formats.model import LoadedProfile
 from symbolize.formats.open import load_all
-from symbolize.inspection.model import Inspection, MappedFile, ProfileContent, SampleType
+from symbolize.inspection.model import Inspection, MappingMatch, ProfileContent, SampleType
 from symbolize.profile import NONE, Profile, lines_per_location, named_locations
 
 
@@ -65,7 +65,7 @@ def content_of(loaded: LoadedProfile) -> ProfileContent:
     )
 
 
-def mapped_files(profile: Profile, named: np.ndarray) -> list[MappedFile]:
+def mapped_files(profile: Profile, named: np.ndarray) -> list[MappingMatch]:
     """The mappings with locations in them, by name and build id, those with the most locations first."""
     strings, mappings, mapping_of = profile.strings, profile.mappings, profile.locations.mapping
     count = len(mappings)
@@ -78,18 +78,18 @@ def mapped_files(profile: Profile, named: np.ndarray) -> list[MappedFile]:
             key = strings.text(int(mappings.filename[row])), strings.text(int(mappings.build_id[row]))
             before = files.get(key, (0, 0))
             files[key] = before[0] + totals[row], before[1] + with_names[row]
-    rows = [MappedFile(*key, *counts) for key, counts in files.items()]
+    rows = [MappingMatch(*key, *counts) for key, counts in files.items()]
     return sorted(rows, key=lambda row: (-row.locations, row.name, row.build_id))
 
 
-def all_mapped_files(profiles: Sequence[ProfileContent]) -> list[MappedFile]:
+def all_mapped_files(profiles: Sequence[ProfileContent]) -> list[MappingMatch]:
     """The mapped files of several profiles, each once; locations of each profile count."""
     files: dict[tuple[str, str], tuple[int, int]] = {}
     for each in profiles:
         for row in each.mappings:
             before = files.get((row.name, row.build_id), (0, 0))
             files[row.name, row.build_id] = before[0] + row.locations, before[1] + row.named_locations
-    rows = [MappedFile(*key, *counts) for key, counts in files.items()]
+    rows = [MappingMatch(*key, *counts) for key, counts in files.items()]
     return sorted(rows, key=lambda row: (-row.locations, row.name, row.build_id))
 
 

@@ -49,7 +49,7 @@ SCRIPTS: Final = (
 """The parts of the page's script, in their order in it."""
 
 
-class Columns:
+class PackedColumns:
     """Named columns behind one another."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Columns:
 
 def data_pieces(picture: "Picture") -> Iterator[bytes]:
     """The profile: the size of the header, the header, the columns."""
-    columns = Columns()
+    columns = PackedColumns()
     header = _header(picture, columns)
     header["columns"] = columns.index
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -97,7 +97,7 @@ def source_pieces(picture: "Picture") -> Iterator[bytes]:
     yield json.dumps(dict(picture.sources), separators=(",", ":")).encode()
 
 
-def _header(picture: "Picture", columns: Columns) -> dict[str, Any]:
+def _header(picture: "Picture", columns: PackedColumns) -> dict[str, Any]:
     """What is text or one number; the numbers by node, frame and line go to `columns`."""
     frames = picture.tree.frames
     header: dict[str, Any] = {
@@ -127,7 +127,7 @@ def _header(picture: "Picture", columns: Columns) -> dict[str, Any]:
     return header
 
 
-def _add_nodes(picture: "Picture", columns: Columns) -> tuple[int, bool]:
+def _add_nodes(picture: "Picture", columns: PackedColumns) -> tuple[int, bool]:
     """Add the tree; how deep it is, and whether totals are too large to be exact."""
     tree = picture.tree
     order, depth = preorder(np.asarray(tree.parent))

@@ -10,7 +10,7 @@ from symbolize.core.terminal import Style
 from symbolize.report.advice import Advice
 from symbolize.report.model import Report
 from symbolize.report.reason_texts import HINTS, Hints
-from symbolize.report.several import ProfileRow
+from symbolize.report.several import ReportRow
 from symbolize.report.text import by_weight, label, mapping_details, share, summary
 
 STYLE: Final = """
@@ -25,7 +25,7 @@ POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 UNWRAPPED: Final = 1 << 20
 
 
-def page(sections: Iterable[str], rows: Sequence[ProfileRow] = ()) -> str:
+def page(sections: Iterable[str], rows: Sequence[ReportRow] = ()) -> str:
     """The page with a section for each profile, and a table of all if there are several."""
     overview = ""
     if len(rows) > 1:

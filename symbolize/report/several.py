@@ -27,7 +27,7 @@ OUTPUT: Final = "output"
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileRow:
+class ReportRow:
     """One of several profiles: what it is of, its kind, its figures, the file that it was written to, and why frames
     have no names."""
 
@@ -41,7 +41,7 @@ class ProfileRow:
     misses: str = ""
 
     @classmethod
-    def of(cls, report: Report, subject: str, kind: str, output: str) -> "ProfileRow":
+    def of(cls, report: Report, subject: str, kind: str, output: str) -> "ReportRow":
         """The row for a report."""
         value = quantity(report.sample_value, report.unit, " ")
         frames, leaves = (
@@ -70,7 +70,7 @@ def misses_of(report: Report) -> str:
     return "; ".join(texts[:MAX_MISSES])
 
 
-def render(rows: Sequence[ProfileRow], style: Style, width: int) -> Iterator[str]:
+def render(rows: Sequence[ReportRow], style: Style, width: int) -> Iterator[str]:
     """The table, in lines of `width` cells: names of profiles and outputs are shortened to fit. Below a row is why
     frames of the profile have no names."""
     numbers = [("stacks", *(f"{row.samples:,}" for row in rows)), ("value", *(row.value for row in rows))]
@@ -101,7 +101,7 @@ def common_folder(outputs: Sequence[str]) -> str:
     return folders.pop() if len(folders) == 1 else ""
 
 
-def without_common_folder(rows: Sequence[ProfileRow]) -> list[ProfileRow]:
+def without_common_folder(rows: Sequence[ReportRow]) -> list[ReportRow]:
     """The rows, their outputs without the folder that all are in."""
     folder = common_folder([row.output for row in rows])
     return [replace(row, output=os.path.basename(row.output)) if folder else row for row in rows]

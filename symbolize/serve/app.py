@@ -47,21 +47,21 @@ from symbolize.serve.debug_files import (
 from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.gate import PROFILER, ROUTE, AccessLog, Gate, is_allowed
 from symbolize.serve.lanes import RETRY_AFTER, Lane, Once, while_connected
-from symbolize.serve.metrics import Metrics
+from symbolize.serve.metrics import ServerMetrics
 from symbolize.serve.modules import FRESH_SECONDS, PATIENCE, HeldModule, Modules
 from symbolize.serve.profiles import Job, Origin, Symbolized, symbolized
 from symbolize.serve.protocol import CONNECTION, GuardedProtocol
 from symbolize.serve.symbolication import (
     MODULE_ID,
-    Found,
+    FoundFrames,
+    RequestTooLarge,
     SourceRequest,
     SymbolicationAnswer,
-    TooLarge,
     as_json,
     parsed,
     read_request,
 )
-from symbolize.serve.symbolication import Request as Frames
+from symbolize.serve.symbolication import SymbolicationRequest as Frames
 from symbolize.serve.uploads import Full, Uploads, full_disk
 from symbolize.storage.servers import AnyClient
 
@@ -124,7 +124,7 @@ def text(facts: Mapping[str, str]) -> str:
 class Outgoing:
     """The answers that clients have not taken yet: at most `space` bytes."""
 
-    def __init__(self, space: int, metrics: Metrics) -> None:
+    def __init__(self, space: int, metrics: ServerMetrics) -> None:
         self._space, self._size = space, 0
         self._metrics = metrics
 
@@ -174,7 +174,7 @@ class InPieces(Response):
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """What requests may cost: bytes of a profile, of memory that work on it takes, of all bodies at a time, of all
     answers that are not taken yet, of an upload and of all uploads; seconds for a body to arrive and for an answer;
     threads of each worker for each kind of work, requests that wait for one, and seconds for which one for names or of
@@ -207,13 +207,13 @@ class Parts:
     uploads: Uploads | None = None
     deliveries: Deliveries | None = None
     mode: Mode = "full"
-    limits: Limits = field(default_factory=Limits)
+    limits: ServerLimits = field(default_factory=ServerLimits)
 
 
 class Server:
     """The routes of one worker, and what its requests share."""
 
-    def __init__(self, parts: Parts, metrics: Metrics) -> None:
+    def __init__(self, parts: Parts, metrics: ServerMetrics) -> None:
         self.parts, self.limits, self.metrics = parts, parts.limits, metrics
         limits = parts.limits
         self.bodies = Bodies(limits.in_flight, limits.bodies, limits.body_seconds, metrics)
@@ -277,7 +277,7 @@ class Server:
             except TimeoutError:
                 self.metrics.refused("slow answer")
                 problem = 503, "the answer takes long; ask again", {"Retry-After": RETRY_AFTER}
-            except TooLarge as error:
+            except RequestTooLarge as error:
                 problem = 413, str(error), {}
             except Full as error:
                 problem = 507, str(error), {}
@@ -426,9 +426,9 @@ class Server:
         for module in held:
             self.parts.modules.release(module)
 
-    async def _found(self, build_ids: Iterable[str]) -> dict[str, Found]:
+    async def _found(self, build_ids: Iterable[str]) -> dict[str, FoundFrames]:
         """The modules with some ids, held; what is not open yet is opened, of one id at a time."""
-        found: dict[str, Found] = {}
+        found: dict[str, FoundFrames] = {}
         try:
             for build_id in build_ids:
                 if build_id not in found:
@@ -438,13 +438,13 @@ class Server:
             raise
         return found
 
-    async def _module(self, build_id: str) -> Found:
+    async def _module(self, build_id: str) -> FoundFrames:
         modules = self.parts.modules
         for attempt in range(MAX_ATTEMPTS):
             module = modules.hold(build_id)
             if module is not None:
                 self.metrics.module("opened" if attempt else "open")
-                return Found(module)
+                return FoundFrames(module)
             if modules.is_unknown(build_id):
                 break
             try:
@@ -453,16 +453,16 @@ class Server:
                     break
             except SymbolizeError as error:
                 self.metrics.module("failed")
-                return Found(problem=str(error))
+                return FoundFrames(problem=str(error))
             except (OSError, MemoryError) as error:
                 self.metrics.module("failed")
                 logging.getLogger("uvicorn.error").error("%s: %s", build_id, error)
-                return Found(problem="the server cannot open the files of this build")
+                return FoundFrames(problem="the server cannot open the files of this build")
         else:
             self.metrics.module("failed")
-            return Found(problem="the binary changes all the time, or too many others are asked for")
+            return FoundFrames(problem="the binary changes all the time, or too many others are asked for")
         self.metrics.module("unknown")
-        return Found()
+        return FoundFrames()
 
     async def source_of_frame(self, request: Request) -> Response:
         """The source file of a frame: one of those that the debug information has at its address."""

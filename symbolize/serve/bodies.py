@@ -13,10 +13,10 @@ from anyio import to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from symbolize.core.compression import GZIP, ZSTD, Codec, CompressionError, Limits, codec_of, gzipped, inflate
+from symbolize.core.compression import GZIP, ZSTD, Codec, CompressionError, InflateLimits, codec_of, gzipped, inflate
 from symbolize.core.errors import UsageError
 from symbolize.serve.lanes import RETRY_AFTER
-from symbolize.serve.metrics import Metrics
+from symbolize.serve.metrics import ServerMetrics
 
 IN_MEMORY: Final = 256 << 10
 """Bytes of a body above which it is a temporary file."""
@@ -32,7 +32,7 @@ class Bodies:
     """The bodies that are held at a time: at most `number`, and `space` bytes of them. Each has to come within
     `seconds` and the time that its size takes."""
 
-    def __init__(self, number: int, space: int, seconds: float, metrics: Metrics) -> None:
+    def __init__(self, number: int, space: int, seconds: float, metrics: ServerMetrics) -> None:
         self._number, self._space, self._seconds = number, space, seconds
         self._held = self._size = 0
         self._metrics = metrics
@@ -116,7 +116,7 @@ def decoded(body: BinaryIO, encoding: str, limit: int) -> bytes:
         return body.read()
     result = bytearray()
     try:
-        for piece in inflate(pieces(body), codec, "body", Limits(limit, MAX_RATIO, IN_MEMORY)):
+        for piece in inflate(pieces(body), codec, "body", InflateLimits(limit, MAX_RATIO, IN_MEMORY)):
             result += piece
     except CompressionError as error:
         if "holds more" in error.problem or "expands" in error.problem:

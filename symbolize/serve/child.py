@@ -8,10 +8,10 @@ from concurrent.futures import wait
 from threading import Event, Lock
 from typing import Any, Final, TypeVar
 
-from symbolize.batch.engines.engine import Failure, Limits, Outcome, Task, packed
-from symbolize.batch.engines.local import LOSSES, Attempt, Lane, stop
+from symbolize.batch.engines.engine import Task, TaskFailure, TaskLimits, TaskOutcome, packed
+from symbolize.batch.engines.local import LOSSES, TaskAttempt, TaskLane, stop
 from symbolize.core.errors import SymbolizeError
-from symbolize.serve.symbolication import TooLarge
+from symbolize.serve.symbolication import RequestTooLarge
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
@@ -33,8 +33,8 @@ class Child:
     """
 
     def __init__(self, memory: int) -> None:
-        self._limits = Limits(private_bytes=memory)
-        self._lane: Lane | None = None
+        self._limits = TaskLimits(private_bytes=memory)
+        self._lane: TaskLane | None = None
         self._longer = 1
         self._closing = Event()
         self._running = Lock()
@@ -45,7 +45,7 @@ class Child:
         Raises TimeoutError if it was killed, TooLarge if the memory does not suffice, SymbolizeError if its process
         ended or cannot be started.
         """
-        attempt = Attempt(task := Task("", function, argument), packed(task))
+        attempt = TaskAttempt(task := Task("", function, argument), packed(task))
         for _ in range(LOSSES):
             with self._running:
                 outcome = self._attempt(attempt, is_left)
@@ -60,13 +60,13 @@ class Child:
         with self._running:
             self._end()
 
-    def _attempt(self, attempt: Attempt, is_left: Event) -> Outcome | None:
+    def _attempt(self, attempt: TaskAttempt, is_left: Event) -> TaskOutcome | None:
         """How an attempt ended; None if it did not begin. Raises TimeoutError if it was killed."""
         if is_left.is_set() or self._closing.is_set():
             raise TimeoutError("nobody waits for it any more")
         if self._lane is not None and not self._lane.is_alive():
             self._end()
-        lane = self._lane = self._lane or Lane()
+        lane = self._lane = self._lane or TaskLane()
         future, until = lane.start(attempt, self._limits), math.inf
         while not future.done() and lane.is_alive():
             wait([future], timeout=LOOKS)
@@ -90,13 +90,13 @@ class Child:
             stop([lane])
 
 
-def result_of(outcome: Outcome, limits: Limits) -> Any:
+def result_of(outcome: TaskOutcome, limits: TaskLimits) -> Any:
     """The value of a job, or its exception raised."""
-    if outcome.failure is Failure.MEMORY:
-        raise TooLarge(f"the profile takes more than {limits.private_bytes / 1e6:,.0f} MB of memory")
+    if outcome.failure is TaskFailure.MEMORY:
+        raise RequestTooLarge(f"the profile takes more than {limits.private_bytes / 1e6:,.0f} MB of memory")
     if outcome.failure is not None:
         logging.getLogger("uvicorn.error").error("a profile: %s", outcome.detail)
-        if outcome.failure is Failure.CRASH:
+        if outcome.failure is TaskFailure.CRASH:
             raise SymbolizeError("the process that worked on the profile ended; ask again")
         raise RuntimeError(outcome.detail)
     value = outcome.value

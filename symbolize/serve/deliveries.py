@@ -10,7 +10,7 @@ from typing import Final
 
 from symbolize.core.errors import SymbolizeError
 from symbolize.core.files import atomic_file, file_lock, remove
-from symbolize.serve.metrics import Metrics
+from symbolize.serve.metrics import ServerMetrics
 from symbolize.serve.otlp import Forward, Passed
 
 KEPT: Final = 600.0
@@ -25,7 +25,7 @@ class Deliveries:
     """Hands messages on by `forward`. The answer to each is kept in a folder that all workers share until its client
     has it, and is the answer to the same message if it is sent again before."""
 
-    def __init__(self, forward: Forward, folder: str, metrics: Metrics) -> None:
+    def __init__(self, forward: Forward, folder: str, metrics: ServerMetrics) -> None:
         self._forward, self._folder, self._metrics = forward, folder, metrics
         os.makedirs(folder, exist_ok=True)
 

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from symbolize.serve.answers import failure
-from symbolize.serve.metrics import Metrics
+from symbolize.serve.metrics import ServerMetrics
 
 ROUTE: Final = "symbolize.route"
 IS_ALLOWED: Final = "symbolize.is_allowed"
@@ -50,7 +50,7 @@ class Gate:
     def __init__(
         self,
         app: ASGIApp,
-        metrics: Metrics,
+        metrics: ServerMetrics,
         *,
         token: str,
         hosts: Sequence[str] | None,

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from symbolize.serve.metrics import Metrics
+from symbolize.serve.metrics import ServerMetrics
 
 T = TypeVar("T")
 
@@ -25,7 +25,9 @@ class Lane:
     """`threads` for one kind of work, for which `waiting` requests may wait, and not longer than `patience` seconds. A
     job that waits is dropped when its client leaves; one that runs keeps its thread to its end."""
 
-    def __init__(self, name: str, threads: int, waiting: int, metrics: Metrics, patience: float = math.inf) -> None:
+    def __init__(
+        self, name: str, threads: int, waiting: int, metrics: ServerMetrics, patience: float = math.inf
+    ) -> None:
         self.name = name
         self._pool = ThreadPoolExecutor(threads, f"serve-{name}")
         self._threads, self._most = threads, threads + waiting

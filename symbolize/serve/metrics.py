@@ -18,7 +18,7 @@ LIVE_FILE = re.compile(r"gauge_live[a-z]*_([0-9]+)\.db")
 LIVE: Final = "livesum"
 
 
-class Metrics:
+class ServerMetrics:
     """Requests by path and status, how long they took, what was refused and missed, and what is held."""
 
     def __init__(self) -> None:
@@ -134,11 +134,11 @@ class Metrics:
         workers = live_workers(folder)
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        registry.register(Processes(workers))
+        registry.register(ProcessMetrics(workers))
         return generate_latest(registry)
 
 
-class Processes(Collector):
+class ProcessMetrics(Collector):
     """Collects memory, time and descriptors of workers, and of the processes for profiles below them."""
 
     def __init__(self, workers: Iterable[int]) -> None:

@@ -18,7 +18,7 @@ from symbolize.core.files import file_lock
 from symbolize.core.heap import give_back
 from symbolize.resolve.module import Module
 from symbolize.resolve.opened import OpenBinaries
-from symbolize.serve.metrics import Metrics
+from symbolize.serve.metrics import ServerMetrics
 from symbolize.symbols import Binary, TableCache
 
 MAX_OPEN: Final = 256
@@ -102,7 +102,7 @@ class Modules:
     """
 
     def __init__(
-        self, roots: Sequence[str], cache: TableCache, shared: str, servers: Servers | None, metrics: Metrics
+        self, roots: Sequence[str], cache: TableCache, shared: str, servers: Servers | None, metrics: ServerMetrics
     ) -> None:
         self.roots = roots
         self._servers = Watched(servers) if servers is not None else None

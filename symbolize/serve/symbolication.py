@@ -38,21 +38,21 @@ Key = tuple[str, str]
 NO_MODULE: Final[Key] = ("<unknown>", "")
 
 
-class TooLarge(UsageError):
+class RequestTooLarge(UsageError):
     """A request for more than one answer may have."""
 
 
-class Job(NamedTuple):
+class SymbolicationJob(NamedTuple):
     """The modules of a job, and its stacks: pairs of module (-1: none) and offset from the module's first byte."""
 
     modules: list[Key]
     stacks: list[list[tuple[int, int]]]
 
 
-class Request(NamedTuple):
+class SymbolicationRequest(NamedTuple):
     """The jobs of a request, and the offsets that they ask for of each module."""
 
-    jobs: list[Job]
+    jobs: list[SymbolicationJob]
     asked: dict[Key, dict[int, None]]
 
     @property
@@ -62,17 +62,17 @@ class Request(NamedTuple):
         return {key: text for key, text in ids.items() if MODULE_ID.fullmatch(text) and text.strip("0")}
 
 
-class Found(NamedTuple):
+class FoundFrames(NamedTuple):
     """The module of an id if there is one, or what went wrong."""
 
     module: HeldModule | None = None
     problem: str = ""
 
 
-def read_request(data: bytes) -> Request:
+def read_request(data: bytes) -> SymbolicationRequest:
     """A request as it came. Raises UsageError for one that is none."""
     if json_cost(data) > MAX_COST:
-        raise TooLarge(f"the request has more than {MAX_FRAMES} frames")
+        raise RequestTooLarge(f"the request has more than {MAX_FRAMES} frames")
     jobs = jobs_of(parsed(data))
     asked: dict[Key, dict[int, None]] = {}
     frames = 0
@@ -85,10 +85,10 @@ def read_request(data: bytes) -> Request:
                     if offset >= 0:
                         of[offset] = None
     if frames > MAX_FRAMES:
-        raise TooLarge(f"the request has more than {MAX_FRAMES} frames")
+        raise RequestTooLarge(f"the request has more than {MAX_FRAMES} frames")
     if len(asked) > MAX_MODULES:
-        raise TooLarge(f"the request asks about more than {MAX_MODULES} modules")
-    return Request(jobs, asked)
+        raise RequestTooLarge(f"the request asks about more than {MAX_MODULES} modules")
+    return SymbolicationRequest(jobs, asked)
 
 
 def parsed(data: bytes) -> Any:
@@ -108,7 +108,7 @@ class SymbolicationAnswer:
     `module_errors`, and never one of the request. `named` of all `frames` have a function.
     """
 
-    def __init__(self, request: Request, found: Mapping[str, Found], mode: Mode) -> None:
+    def __init__(self, request: SymbolicationRequest, found: Mapping[str, FoundFrames], mode: Mode) -> None:
         self._request = request
         self._known: dict[Key, bool] = {}
         self._errors: dict[Key, str] = {}
@@ -117,7 +117,7 @@ class SymbolicationAnswer:
         self._size = 0
         ids = request.build_ids
         for key, asked in request.asked.items():
-            module, problem = found[ids[key]] if key in ids else Found()
+            module, problem = found[ids[key]] if key in ids else FoundFrames()
             if module is not None and asked:
                 try:
                     self._texts[key] = frames_at(module, [*asked], mode)
@@ -133,7 +133,7 @@ class SymbolicationAnswer:
         more = b"" if debug is None else b',"debug":' + as_json({**debug, "frames": self.frames, "named": self.named})
         return b'{"results":[' + results + b"]" + more + b"}"
 
-    def _result(self, job: Job) -> Iterator[bytes]:
+    def _result(self, job: SymbolicationJob) -> Iterator[bytes]:
         # Module -1 is the last one.
         begins = [b',"module":' + as_json(name) + b',"module_offset":"' for name, _ in (*job.modules, NO_MODULE)]
         texts = [self._texts.get(key, {}) for key in (*job.modules, NO_MODULE)]
@@ -162,7 +162,7 @@ class SymbolicationAnswer:
             result.append(frame)
             size += len(frame)
             if self._size + size > MAX_ANSWER:
-                raise TooLarge("the answer is too large: ask for fewer frames")
+                raise RequestTooLarge("the answer is too large: ask for fewer frames")
         self._size += size
         self.frames += len(stack)
         return b"[" + b",".join(result) + b"]"
@@ -220,7 +220,7 @@ def quoted(field: bytes, text: bytes) -> bytes:
     return field + encode_basestring_ascii(text.decode(errors="replace")).encode() if text else b""
 
 
-def jobs_of(request: Any) -> list[Job]:
+def jobs_of(request: Any) -> list[SymbolicationJob]:
     """The jobs of a request: those of `jobs`, else the request is one. Raises UsageError for anything else."""
     if not isinstance(request, dict):
         raise UsageError("the request is not a JSON object")
@@ -230,7 +230,7 @@ def jobs_of(request: Any) -> list[Job]:
     return [job_of(job, f"job {number}") for number, job in enumerate(jobs)]
 
 
-def job_of(job: Any, name: str) -> Job:
+def job_of(job: Any, name: str) -> SymbolicationJob:
     """One job of a request. Raises UsageError."""
     if not isinstance(job, dict) or not all(isinstance(job.get(each), list) for each in ("memoryMap", "stacks")):
         raise UsageError(f"{name}: has no memoryMap or no stacks")
@@ -243,7 +243,7 @@ def job_of(job: Any, name: str) -> Job:
         if not DEBUG_NAME.fullmatch(module[0]):
             raise UsageError(f"{name}: a debug name has other characters than letters, digits and _.+{{}}@<> ~-[]:")
         modules.append((module[0], module[1]))
-    return Job(modules, [stack_of(stack, len(modules), name) for stack in job["stacks"]])
+    return SymbolicationJob(modules, [stack_of(stack, len(modules), name) for stack in job["stacks"]])
 
 
 def stack_of(stack: Any, modules: int, name: str) -> list[tuple[int, int]]:
@@ -270,7 +270,7 @@ class SourceRequest(NamedTuple):
 
     file: str
     build_id: str
-    frames: Request
+    frames: SymbolicationRequest
 
     @classmethod
     def read(cls, request: Any) -> "SourceRequest":
@@ -287,7 +287,11 @@ class SourceRequest(NamedTuple):
         if not 0 <= offset < MAX_OFFSET:
             raise UsageError("moduleOffset is no hexadecimal number of an offset")
         key = name, debug_id
-        return cls(file, debug_id.lower(), Request([Job([key], [[(0, offset)]])], {key: {offset: None}}))
+        return cls(
+            file,
+            debug_id.lower(),
+            SymbolicationRequest([SymbolicationJob([key], [[(0, offset)]])], {key: {offset: None}}),
+        )
 
     def is_named_in(self, answer: SymbolicationAnswer) -> bool:
         """Whether a frame at the offset is of the file."""

@@ -15,10 +15,10 @@ from symbolize.analysis.sources import Sources
 from symbolize.core.parallel import be_killed_with_parent
 from symbolize.options import Options
 from symbolize.resolve.arguments import as_roots
-from symbolize.serve.app import Limits, Parts, Server
+from symbolize.serve.app import Parts, Server, ServerLimits
 from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.gate import PROFILER, AccessLog
-from symbolize.serve.metrics import Metrics
+from symbolize.serve.metrics import ServerMetrics
 from symbolize.serve.modules import Modules
 from symbolize.serve.otlp import Forward
 from symbolize.serve.profiles import Origin, open_behind
@@ -33,7 +33,7 @@ MAX_FOLDER: Final = 72
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """The options of the server. `shared` is a folder for what the workers tell each other; `hosts` are None for a
     server that is not on a loopback address."""
 
@@ -45,12 +45,12 @@ class Settings:
     options: Options = field(default_factory=lambda: Options(demangle="full"))
     sources: Sequence[str] = ()
     uploads: str = ""
-    upload_limit: int = Limits.upload
-    uploads_limit: int = Limits.uploads
-    body_limit: int = Limits.body
-    body_seconds: float = Limits.body_seconds
-    wait_seconds: float = Limits.wait_seconds
-    memory_limit: int = Limits.memory
+    upload_limit: int = ServerLimits.upload
+    uploads_limit: int = ServerLimits.uploads
+    body_limit: int = ServerLimits.body
+    body_seconds: float = ServerLimits.body_seconds
+    wait_seconds: float = ServerLimits.wait_seconds
+    memory_limit: int = ServerLimits.memory
     forward: str = ""
     authorizes: bool = False
     headers: str = ""
@@ -64,10 +64,10 @@ class Settings:
         os.environ[VARIABLE] = json.dumps(asdict(self))
 
 
-def check_settings(settings: Settings) -> list[str]:
+def check_settings(settings: ServerSettings) -> list[str]:
     """Walk the folders once, so that workers start fast; what is wrong with them and the cache, a sentence each. Raises
     UsageError for settings that cannot be, OSError for a log that cannot be written."""
-    with closing(modules_of(settings, None, Metrics())) as modules:
+    with closing(modules_of(settings, None, ServerMetrics())) as modules:
         Sources(settings.sources)
         forward_of(settings)
         log_of(settings)
@@ -75,33 +75,33 @@ def check_settings(settings: Settings) -> list[str]:
         return [*modules.index.problems, *([] if cache.is_writable() else cache.problems)]
 
 
-def roots_of(settings: Settings) -> list[str]:
+def roots_of(settings: ServerSettings) -> list[str]:
     """The folders with binaries, those that were sent last."""
     return as_roots([*settings.binaries, *([settings.uploads] if settings.uploads else [])])
 
 
-def cache_of(settings: Settings) -> TableCache:
+def cache_of(settings: ServerSettings) -> TableCache:
     """The cache of symbol tables, which all workers share."""
     return open_tables(settings.cache, settings.cache_limit)
 
 
-def modules_of(settings: Settings, servers: AnyClient | None, metrics: Metrics) -> Modules:
+def modules_of(settings: ServerSettings, servers: AnyClient | None, metrics: ServerMetrics) -> Modules:
     """The binaries."""
     return Modules(roots_of(settings), cache_of(settings), settings.shared, servers, metrics)
 
 
-def forward_of(settings: Settings) -> Forward | None:
+def forward_of(settings: ServerSettings) -> Forward | None:
     """The server behind. Raises UsageError."""
     return Forward(settings.forward, settings.authorizes, settings.headers) if settings.forward else None
 
 
-def deliveries_of(settings: Settings, metrics: Metrics) -> Deliveries | None:
+def deliveries_of(settings: ServerSettings, metrics: ServerMetrics) -> Deliveries | None:
     """What hands messages on to the server behind. Raises UsageError."""
     forward = forward_of(settings)
     return Deliveries(forward, os.path.join(settings.shared, "delivered"), metrics) if forward is not None else None
 
 
-def log_of(settings: Settings) -> AccessLog | None:
+def log_of(settings: ServerSettings) -> AccessLog | None:
     """The access log. Raises OSError."""
     return AccessLog(settings.access_log) if settings.access_log else None
 
@@ -109,7 +109,7 @@ def log_of(settings: Settings) -> AccessLog | None:
 def app() -> ASGIApp:
     """The application of this worker. Raises UsageError for settings that cannot be."""
     values = json.loads(os.environ[VARIABLE])
-    settings = Settings(**values | {"options": Options(**values["options"])})
+    settings = ServerSettings(**values | {"options": Options(**values["options"])})
     if multiprocessing.parent_process() is not None:
         be_killed_with_parent()
         if len(os.fsencode(settings.shared)) <= MAX_FOLDER:
@@ -118,9 +118,9 @@ def app() -> ASGIApp:
     return application(settings)
 
 
-def application(settings: Settings) -> ASGIApp:
+def application(settings: ServerSettings) -> ASGIApp:
     """The application with some settings."""
-    servers, metrics = open_behind(settings.debuginfod), Metrics()
+    servers, metrics = open_behind(settings.debuginfod), ServerMetrics()
     roots, behind = tuple(roots_of(settings)), tuple(settings.debuginfod)
     parts = Parts(
         modules_of(settings, servers, metrics),
@@ -130,7 +130,7 @@ def application(settings: Settings) -> ASGIApp:
         Uploads(settings.uploads, settings.upload_limit, settings.uploads_limit) if settings.uploads else None,
         deliveries_of(settings, metrics),
         settings.options.demangle,
-        Limits(
+        ServerLimits(
             body=settings.body_limit,
             body_seconds=settings.body_seconds,
             wait_seconds=settings.wait_seconds,

@@ -72,7 +72,7 @@ def _find_urls(url: str, is_listed: bool) -> Iterator[Input]:
                 yield _input(f"{files.url}/{entry.path}", entry, [*prefix, *entry.path.split("/")])
 
 
-def _matching_urls(files: urls.Files, pattern: Pattern) -> Iterator[Input]:
+def _matching_urls(files: urls.UrlFiles, pattern: Pattern) -> Iterator[Input]:
     """The files below a URL that match a pattern. Folders are listed one by one until all below one may match."""
     folders: list[tuple[str, frozenset[int]]] = [("", pattern.start())]
     while folders:
@@ -118,7 +118,7 @@ def _is_web(url: str) -> bool:
     return urls.scheme_of(url) in NO_PATTERNS
 
 
-def _input(url: str, entry: urls.Entry, parts: Sequence[str]) -> Input:
+def _input(url: str, entry: urls.UrlEntry, parts: Sequence[str]) -> Input:
     return Input(url, output_name(parts), entry.size, entry.version)
 
 

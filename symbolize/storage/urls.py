@@ -94,7 +94,7 @@ class Denied(Unreachable):
     """What is at one URL cannot be read: access is denied, or it is missing. Others of the server may be readable."""
 
 
-class Files(NamedTuple):
+class UrlFiles(NamedTuple):
     """A file system, a path in it, and the URL of that path without a slash at the end."""
 
     system: Any
@@ -102,7 +102,7 @@ class Files(NamedTuple):
     url: str
 
 
-class Entry(NamedTuple):
+class UrlEntry(NamedTuple):
     """A file, or a folder, below a URL: its path from there, its bytes (-1: unknown), and its version."""
 
     path: str
@@ -130,7 +130,7 @@ def system_of(url: str) -> Any:
         raise UsageError(f"{shown(url)}: {scheme}:// needs a library that is not installed: {install}") from error
 
 
-def files_at(url: str) -> Files:
+def files_at(url: str) -> UrlFiles:
     """The file system of a URL. Raises InputError if the URL cannot be used, UsageError if a library is missing."""
     scheme = scheme_of(url)
     if has_password(url):
@@ -139,10 +139,10 @@ def files_at(url: str) -> Files:
     # A cached list of files would hide what other machines write.
     options = {"use_listings_cache": False} if scheme in STORES else {}
 
-    def files() -> Files:
+    def files() -> UrlFiles:
         path = system._strip_protocol(url)
         made = system(**system._get_kwargs_from_urls(url), **options)
-        return Files(made, path, f"{scheme}{url[len(scheme) :]}".rstrip("/"))
+        return UrlFiles(made, path, f"{scheme}{url[len(scheme) :]}".rstrip("/"))
 
     return ask(url, files)
 
@@ -169,7 +169,7 @@ def reason(error: BaseException) -> str:
     return printable(shown(str(text)))[:MAX_REASON]
 
 
-def entry_at(files: Files) -> Entry | None:
+def entry_at(files: UrlFiles) -> UrlEntry | None:
     """The file or folder at a URL, None if there is none. Raises InputError."""
     try:
         return _entry("", ask(files.url, lambda: files.system.info(files.path)))
@@ -194,7 +194,7 @@ def modified_at(url: str) -> float | None:
         raise Denied(shown(url), "is missing") from error
 
 
-def everything(files: Files, folder: str = "") -> Iterator[Entry]:
+def everything(files: UrlFiles, folder: str = "") -> Iterator[UrlEntry]:
     """All files below a folder. Raises InputError, at any time, and FileNotFoundError if there is no bucket."""
     if scheme_of(files.url) in PAGED:
         yield from _pages(files, _inside(folder), "")
@@ -210,7 +210,7 @@ def everything(files: Files, folder: str = "") -> Iterator[Entry]:
         folders += reversed(inner)
 
 
-def children(files: Files, folder: str, start: str = "") -> Iterator[Entry]:
+def children(files: UrlFiles, folder: str, start: str = "") -> Iterator[UrlEntry]:
     """The files and folders in a folder, at least those whose names begin with `start`. Raises as `everything` does."""
     if scheme_of(files.url) in PAGED:
         yield from _pages(files, _inside(folder) + start, "/")
@@ -223,7 +223,7 @@ def children(files: Files, folder: str, start: str = "") -> Iterator[Entry]:
             yield _entry(_inside(folder) + name.rsplit("/", 1)[-1], info)
 
 
-def _pages(files: Files, start: str, delimiter: str) -> Iterator[Entry]:
+def _pages(files: UrlFiles, start: str, delimiter: str) -> Iterator[UrlEntry]:
     """The keys below an S3 prefix that begin with `start`, a page of a thousand at a time."""
     bucket, key, _ = files.system.split_path(files.path)
     prefix = _inside(key or "")
@@ -232,7 +232,7 @@ def _pages(files: Files, start: str, delimiter: str) -> Iterator[Entry]:
         options = {"Bucket": bucket, "Prefix": prefix + start, "Delimiter": delimiter, **files.system.req_kw, **more}
         page = ask(files.url, partial(files.system.call_s3, "list_objects_v2", **options))
         for folder in page.get("CommonPrefixes", ()):
-            yield Entry(folder["Prefix"][len(prefix) :].rstrip("/"), True, 0, "")
+            yield UrlEntry(folder["Prefix"][len(prefix) :].rstrip("/"), True, 0, "")
         for info in page.get("Contents", ()):
             if not info["Key"].endswith("/"):  # a folder as some tools mark it
                 yield _entry(info["Key"][len(prefix) :], {**info, "size": info["Size"]})
@@ -246,11 +246,11 @@ def _inside(folder: str) -> str:
     return folder and folder + "/"
 
 
-def _entry(path: str, info: dict[str, Any]) -> Entry:
+def _entry(path: str, info: dict[str, Any]) -> UrlEntry:
     size = info.get("size")
     size = size if isinstance(size, int) else -1
     mark = next((info[key] for key in VERSIONS if info.get(key)), "")
-    return Entry(path, info.get("type") == "directory", size, f"{str(mark).strip(chr(34))}-{size}")
+    return UrlEntry(path, info.get("type") == "directory", size, f"{str(mark).strip(chr(34))}-{size}")
 
 
 @contextmanager

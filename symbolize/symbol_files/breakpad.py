@@ -20,7 +20,7 @@ _MODULE = re.compile(rb"MODULE (\S+) (\S+) ([0-9A-Fa-f]{33,40}) ([^\r\n]*)\r?\n"
 _CODE_ID = re.compile(rb"^INFO CODE_ID ([0-9A-Fa-f]+)", re.MULTILINE)
 
 
-class Module(NamedTuple):
+class BreakpadModule(NamedTuple):
     """The debug id of a module (32 hex digits and the age), its build id if there is one, and its name."""
 
     debug_id: str
@@ -28,14 +28,14 @@ class Module(NamedTuple):
     name: str
 
 
-def read_module(head: bytes) -> Module | None:
+def read_module(head: bytes) -> BreakpadModule | None:
     """The module of the symbol file that begins with `head`; None if it is no such file."""
     match = _MODULE.match(head)
     if match is None:
         return None
     code = _CODE_ID.search(head[:HEAD])
     name = match[4].decode(errors="backslashreplace")
-    return Module(match[3].decode().upper(), code[1].decode().lower() if code else "", name)
+    return BreakpadModule(match[3].decode().upper(), code[1].decode().lower() if code else "", name)
 
 
 def debug_id(build_id: str) -> str:

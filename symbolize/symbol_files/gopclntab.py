@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt64, distinct_inverse, views
-from symbolize.symbol_files.pcvalues import Walk, count_changes, read_functions
+from symbolize.symbol_files.pcvalues import PcValueWalk, count_changes, read_functions
 from symbolize.symbol_files.symbol_list import SymbolList
 
 Buffer = bytes | memoryview
@@ -65,7 +65,7 @@ class Memory(NamedTuple):
     pieces: Sequence[tuple[int, int, int]]
 
 
-class Header(NamedTuple):
+class LineTableHeader(NamedTuple):
     """Layout, unit of code, size of a pointer, number of functions, and offsets of the parts of the table.
 
     `data` is the base of offsets of functions, and `list` where their list begins.
@@ -83,7 +83,7 @@ class Header(NamedTuple):
     list: int
 
 
-def read_header(table: Buffer, big: bool) -> Header:
+def read_header(table: Buffer, big: bool) -> LineTableHeader:
     """The header of a table. Raises ValueError, with a few words, if it is none or does not fit."""
     order = "big" if big else "little"
 
@@ -102,11 +102,11 @@ def read_header(table: Buffer, big: bool) -> Header:
         start = 8 + word
         # The offset of the files is behind the functions and their end.
         files = number(start + (2 * functions + 1) * word, 4) if functions <= len(table) // (2 * word) else 0
-        header = Header(layout, unit, word, functions, 0, 0, files, 0, 0, start)
+        header = LineTableHeader(layout, unit, word, functions, 0, 0, files, 0, 0, start)
     else:
         first = 2 if layout == GO_1_16 else 3
         names, units, files, values, data = words[first : first + 5]
-        header = Header(layout, unit, word, functions, names, units, files, values, data, data)
+        header = LineTableHeader(layout, unit, word, functions, names, units, files, values, data, data)
     if not 0 < header.functions <= MAX_FUNCTIONS or max(header[4:]) >= len(table):
         raise ValueError("offsets that lead out of it")
     if header.list + (2 * header.functions + 1) * (word if layout < GO_1_18 else 4) > len(table):
@@ -163,7 +163,7 @@ def read_go_table(
     columns += [tree, tree_end, unit]
     units = unit_table(header, table, big)
     budget = CHANGES_PER_BYTE * len(table) + MORE_CHANGES
-    walk = Walk(table, units, memory.data, header.unit, header.layout < GO_1_20, big, budget)
+    walk = PcValueWalk(table, units, memory.data, header.unit, header.layout < GO_1_20, big, budget)
     columns = views(*columns)
     changes = count_changes(walk, *columns[:5])
     own = name, np.where(decl_line < 1 << 31, decl_line, 0).astype(np.uint32)
@@ -205,7 +205,7 @@ def read_go_table(
     )
 
 
-def unit_table(header: Header, table: Buffer, big: bool) -> Buffer:
+def unit_table(header: LineTableHeader, table: Buffer, big: bool) -> Buffer:
     """The offsets of the names of files: of all units, or before Go 1.16 one list, behind its length."""
     if header.layout >= GO_1_16:
         return table[header.units : max(header.units, header.files)]
@@ -214,7 +214,7 @@ def unit_table(header: Header, table: Buffer, big: bool) -> Buffer:
 
 
 def function_list(
-    header: Header, fields: Fields, bases: TableBases, code: tuple[UInt64, UInt64]
+    header: LineTableHeader, fields: Fields, bases: TableBases, code: tuple[UInt64, UInt64]
 ) -> tuple[UInt64, UInt64, Int64]:
     """Entry, bound and offset of the functions in code, ascending; the bound is the next entry, or the end of the
     code."""
@@ -247,7 +247,7 @@ def leads_to(offset: UInt64, bases: TableBases) -> UInt64:
 
 
 def find_trees(
-    header: Header, fields: Fields, bases: TableBases, memory: Memory, data: Int64, data_count: UInt64
+    header: LineTableHeader, fields: Fields, bases: TableBases, memory: Memory, data: Int64, data_count: UInt64
 ) -> tuple[Int64, Int64]:
     """File offsets of the trees of inlined calls, -1 for none, and of the ends of their segments.
 

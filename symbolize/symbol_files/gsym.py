@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import Int32, Int64, UInt64, distinct_inverse, offsets_of, views
-from symbolize.symbol_files.gsym_scan import Scan
+from symbolize.symbol_files.gsym_scan import GsymScan
 from symbolize.symbol_files.records import Records, as_listing, small
 from symbolize.symbol_files.symbol_list import SharedNames, SymbolList
 
@@ -37,7 +37,7 @@ TEXT_SHARE: Final = 4
 """Names and paths may have so many times the bytes of the strings; more means that they overlap."""
 
 
-class Header(NamedTuple):
+class GsymHeader(NamedTuple):
     """What a file says of itself: the version, whether it is big-endian, bytes of an address and of the offset of a
     string, the address that others count from, and how many there are.
 
@@ -63,7 +63,7 @@ def is_gsym(head: bytes) -> bool:
     return head[:4] in (MAGIC.to_bytes(4, "little"), MAGIC.to_bytes(4, "big"))
 
 
-def read_header(data: bytes | memoryview, size: int) -> Header:
+def read_header(data: bytes | memoryview, size: int) -> GsymHeader:
     """The header of the file of `size` bytes that begins with `data`. Raises DamagedFile."""
     if not is_gsym(bytes(data[:4])):
         raise DamagedFile("is no GSYM file")
@@ -89,7 +89,7 @@ def read_header(data: bytes | memoryview, size: int) -> Header:
             RECORDS: (0, size),
             UUID: (first.size - MAX_UUID, uuid_size),
         }
-        header = Header(version, big, address_size, 4, base, count, parts)
+        header = GsymHeader(version, big, address_size, 4, base, count, parts)
     elif version == 2:
         _, _, address_size, encoding, base, count = second.unpack_from(data)
         if address_size not in SIZES or encoding != 0:
@@ -104,7 +104,7 @@ def read_header(data: bytes | memoryview, size: int) -> Header:
             parts.setdefault(kind, (offset, length))
         if not {ADDRESSES, PLACES, STRINGS, FILES, RECORDS} <= parts.keys():
             raise DamagedFile("lacks a part")
-        header = Header(version, big, address_size, 8, base, count, {UUID: (0, 0)} | parts)
+        header = GsymHeader(version, big, address_size, 8, base, count, {UUID: (0, 0)} | parts)
     else:
         raise DamagedFile(f"is GSYM of version {version}, which is not known")
     if any(offset > size or length > size - offset for offset, length in header.parts.values()):
@@ -134,9 +134,9 @@ def read_gsym(data: bytes | memoryview) -> SymbolList:
     begin = begin + np.uint64(header.base)  # wraps around only in a damaged file, where the order is checked below
     place = column(data, header, PLACES, order + wide)[: header.address_count].astype(np.uint64)
     at, size = header.parts[RECORDS]
-    scan = Scan(data[at : at + size] if at else data, header.big, header.name_size, header.address_count)
+    scan = GsymScan(data[at : at + size] if at else data, header.big, header.name_size, header.address_count)
     scan.read(*views(begin, place))
-    strings = Strings(data, *header.parts[STRINGS])
+    strings = GsymStrings(data, *header.parts[STRINGS])
     files = read_files(data, header, strings)
     problems = []
     if bad := int(np.count_nonzero(scan.bad)):
@@ -144,7 +144,9 @@ def read_gsym(data: bytes | memoryview) -> SymbolList:
     return as_listing(records_of(begin, scan, strings, files, problems))
 
 
-def records_of(begin: UInt64, scan: Scan, strings: "Strings", files: list[bytes], problems: list[str]) -> Records:
+def records_of(
+    begin: UInt64, scan: GsymScan, strings: "GsymStrings", files: list[bytes], problems: list[str]
+) -> Records:
     """What a scan has found, as records."""
     size, name = np.asarray(scan.sizes), np.asarray(scan.names)
     line_function, line_begin, line_end, line_file, line = np.asarray(scan.lines)[:, : scan.line_count]
@@ -214,7 +216,7 @@ def shared_names(begin: UInt64, end: UInt64, numbers: Int64, function: Int64, na
     return SharedNames(begin[chosen], end[chosen], offsets_of(np.array(counts, np.int64)).astype(np.uint64), texts)
 
 
-class Strings:
+class GsymStrings:
     """The strings of a file, by their offsets; `texts` are those asked for, `is_exhausted` says that some are not
     given."""
 
@@ -248,7 +250,7 @@ class Strings:
         return bytes(self._data[offset:end])
 
 
-def read_files(data: bytes | memoryview, header: Header, strings: Strings) -> list[bytes]:
+def read_files(data: bytes | memoryview, header: GsymHeader, strings: GsymStrings) -> list[bytes]:
     """The paths of the files, that of file `i + 1` is the one at `i`; empty ones for what is damaged."""
     order = ">" if header.big else "<"
     at, size = header.parts[FILES]
@@ -274,7 +276,7 @@ def rows_of_files(numbers: UInt64, count: int) -> Int32:
     return np.where(known, numbers - np.uint64(1), np.uint64(0)).astype(np.int32) - (~known).astype(np.int32)
 
 
-def column(data: bytes | memoryview, header: Header, part: int, kind: str) -> NDArray[np.unsignedinteger]:
+def column(data: bytes | memoryview, header: GsymHeader, part: int, kind: str) -> NDArray[np.unsignedinteger]:
     """The numbers of a part, which is within the file."""
     at, _ = header.parts[part]
     return np.frombuffer(data, kind, header.address_count, at)

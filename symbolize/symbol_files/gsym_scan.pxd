@@ -1,6 +1,6 @@
 from symbolize.core.cursor cimport Cursor
 
-cdef class Scan:
+cdef class GsymScan:
     cdef Cursor c
     cdef int name_size
     cdef long long budget

@@ -31,7 +31,7 @@ FIRST_ROWS = 1 << 10
 
 
 @cython.cclass
-class Scan:
+class GsymScan:
     """The records at `places` of functions that begin at `begins`, in `data`; `name_size` bytes hold a name.
 
     Columns, with their rows in `counts`: `lines` are function, begin, end, file and line; `calls` function, depth,

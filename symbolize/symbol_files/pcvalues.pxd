@@ -11,7 +11,7 @@ cdef class PcValues:
     cdef void open(self, Py_ssize_t offset, unsigned long long entry) noexcept nogil
     cdef void step(self) noexcept nogil
 
-cdef class Walk:
+cdef class PcValueWalk:
     cdef PcValues files
     cdef PcValues lines
     cdef PcValues inlines

@@ -68,7 +68,7 @@ class PcValues:
 
 
 @cython.cclass
-class Walk:
+class PcValueWalk:
     """Fills the columns of a `SymbolList`, with offsets for files and names, function by function.
 
     `data` is the table, `memory` the file with the trees of inlined calls. The current function has the rows and
@@ -308,7 +308,7 @@ class Walk:
         self.node_count += 1
 
 
-def count_changes(walk: Walk, entry, bound, files, lines, inlines):  # type: ignore[no-untyped-def]
+def count_changes(walk: PcValueWalk, entry, bound, files, lines, inlines):  # type: ignore[no-untyped-def]
     """How many rows and segments the functions have at most."""
     i: cython.Py_ssize_t
     pc: cython.ulonglong
@@ -333,7 +333,7 @@ def count_changes(walk: Walk, entry, bound, files, lines, inlines):  # type: ign
     return changes
 
 
-def read_functions(walk: Walk, columns, changes: cython.Py_ssize_t, function_columns):  # type: ignore[no-untyped-def]
+def read_functions(walk: PcValueWalk, columns, changes: cython.Py_ssize_t, function_columns):  # type: ignore[no-untyped-def]
     """The layers and nodes of all functions.
 
     `columns` are entry, bound, offsets of the tables of values of file, line and inlined call, offset and end of the

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from symbolize.batch import tasks as batch_tasks
-from symbolize.batch.engines.engine import Failure, Task
+from symbolize.batch.engines.engine import Task, TaskFailure
 from symbolize.batch.job import Batch, Shard, is_below
 from symbolize.batch.manifest import Manifest, State
 from symbolize.cli import main
@@ -87,7 +87,7 @@ def test_each_binary_is_decoded_once(some: Path, tmp_path: Path) -> None:
 def test_addresses_are_put_on_record_once(some: Path, tmp_path: Path) -> None:
     """However many profiles of a binary ask for them, until a worker has too many in memory."""
 
-    def stop(task: Task) -> Failure | None:
+    def stop(task: Task) -> TaskFailure | None:
         if task.function is batch_tasks.decode_binary:
             raise KeyboardInterrupt
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from symbolize.batch import tasks as batch_tasks
-from symbolize.batch.engines.engine import Failure, Limits, Outcome, Task
+from symbolize.batch.engines.engine import Task, TaskFailure, TaskLimits, TaskOutcome
 from symbolize.batch.job import Batch
 from symbolize.batch.manifest import UNREACHABLE, InputResult, Manifest, ProfileRow, Renewed, State
 from symbolize.core.errors import OutputError
@@ -27,16 +27,16 @@ from tests.support.needs import package
 def test_a_task_of_several_is_divided_to_find_the_bad_one(some: Path, tmp_path: Path) -> None:
     """It is tried once as a whole, in the time of all its inputs, then each alone as often as an input may be."""
 
-    def fails(task: Task) -> Failure | None:
-        return Failure.CRASH if any(item.uri.endswith("b.prof") for item in task.argument.items) else None
+    def fails(task: Task) -> TaskFailure | None:
+        return TaskFailure.CRASH if any(item.uri.endswith("b.prof") for item in task.argument.items) else None
 
     engine = DirectEngine(lambda task: fails(task) if task.function is batch_tasks.symbolize_inputs else None)
-    limits = Limits(10, 0, 3)
+    limits = TaskLimits(10, 0, 3)
     given = plan(some, tmp_path / "out", BINS, per_task=8, limits=limits)
     counts, seen = run_plan(given, engine)
     assert (counts[State.DONE], counts[State.QUARANTINED]) == (2, 1)
     assert seen.reasons == {"b.prof": "crash"}
-    assert engine.limits[:2] == [Limits(80, 0, 1), limits]
+    assert engine.limits[:2] == [TaskLimits(80, 0, 1), limits]
     with Manifest(given.state + "/manifest.sqlite") as manifest:
         assert [row[7] for row in manifest.rows() if row[5]] == [3]
 
@@ -64,7 +64,7 @@ def test_a_binary_that_goes_before_it_is_decoded(tmp_path: Path) -> None:
 class Again(DirectEngine):
     """Needs three attempts for what it does."""
 
-    def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+    def run(self, tasks: Iterable[Task], limits: TaskLimits) -> Iterator[TaskOutcome]:
         """Run tasks."""
         return (outcome._replace(attempts=3) for outcome in super().run(tasks, limits))
 
@@ -89,12 +89,12 @@ def test_a_binary_that_cannot_be_decoded(some: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     tried: list[str] = []
 
-    def fails(task: Task) -> Failure | None:
+    def fails(task: Task) -> TaskFailure | None:
         if task.function is not batch_tasks.decode_binary:
             return None
         if "ledger" in task.argument.request.files[0][0]:
             tried.append(task.key)
-            return Failure.CRASH
+            return TaskFailure.CRASH
         return None
 
     given = plan(some, out, BINS)
@@ -123,7 +123,7 @@ def test_a_binary_that_cannot_be_decoded(some: Path, tmp_path: Path) -> None:
     assert sum(of_it) > 10
     assert not named[of_it].any()
 
-    def stop(task: Task) -> Failure | None:
+    def stop(task: Task) -> TaskFailure | None:
         if task.function is batch_tasks.symbolize_inputs and not task.argument.spill:
             raise KeyboardInterrupt
         return fails(task)
@@ -156,7 +156,7 @@ def test_problems_of_caches_are_told_once(some: Path, tmp_path: Path) -> None:
     """Of each kind one, by whichever worker, and not too many."""
 
     class Complaining(DirectEngine):
-        def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+        def run(self, tasks: Iterable[Task], limits: TaskLimits) -> Iterator[TaskOutcome]:
             for number, each in enumerate(super().run(tasks, limits)):
                 problems = (f"store: {each.task.key}", *(f"{kind}{number}: x" for kind in "ab"))
                 pairs = tuple(("table cache", problem) for problem in problems)
@@ -318,7 +318,7 @@ def test_faults_of_ours(some: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_inputs_that_are_gone_or_no_files_any_more(some: Path, tmp_path: Path) -> None:
     """What happens to a file between two passes costs that input alone."""
 
-    def change(task: Task) -> Failure | None:
+    def change(task: Task) -> TaskFailure | None:
         if task.function is batch_tasks.decode_binary and (some / "a.prof").is_file():
             (some / "a.prof").unlink()
             (some / "b.prof").unlink()

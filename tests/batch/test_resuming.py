@@ -10,7 +10,7 @@ import pytest
 
 from symbolize.batch import job
 from symbolize.batch import tasks as batch_tasks
-from symbolize.batch.engines.engine import Failure, Task
+from symbolize.batch.engines.engine import Task, TaskFailure
 from symbolize.batch.job import Batch
 from symbolize.batch.manifest import Manifest, State
 from symbolize.batch.monitoring.summary import Summary, Tally
@@ -177,7 +177,7 @@ def test_other_inputs_between_an_interruption_and_going_on(some: Path, tmp_path:
     """What the inputs of the first command waited for is asked again, and not decoded by each worker for itself."""
     out = tmp_path / "out"
 
-    def stop(task: Task) -> Failure | None:
+    def stop(task: Task) -> TaskFailure | None:
         if task.function is batch_tasks.symbolize_inputs and not task.argument.spill:
             raise KeyboardInterrupt
         return None
@@ -196,7 +196,7 @@ def test_other_addresses_after_an_interruption(tmp_path: Path) -> None:
     inputs.mkdir()
     (inputs / "a.pftrace").write_bytes(trace(7))
 
-    def stop(task: Task) -> Failure | None:
+    def stop(task: Task) -> TaskFailure | None:
         if task.function is batch_tasks.symbolize_inputs and not task.argument.spill:
             raise KeyboardInterrupt
         return None

@@ -14,7 +14,7 @@ import pytest
 
 import symbolize
 from symbolize.batch import warehouse
-from symbolize.batch.engines.engine import Failure, Limits, Outcome, Task
+from symbolize.batch.engines.engine import Task, TaskFailure, TaskLimits, TaskOutcome
 from symbolize.batch.manifest import State
 from symbolize.batch.tasks import symbolize_inputs
 from symbolize.batch.warehouse import MAX_VALUE, UNKNOWN, escaped, file_name
@@ -158,13 +158,13 @@ class DyingEngine(DirectEngine):
         super().__init__()
         self.error = error
 
-    def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+    def run(self, tasks: Iterable[Task], limits: TaskLimits) -> Iterator[TaskOutcome]:
         """Run tasks."""
         for outcome in super().run(tasks, limits):
             if outcome.task.function is symbolize_inputs and any(each.profiles for each in outcome.value.results):
                 if self.error is not None:
                     raise self.error
-                yield Outcome(outcome.task, None, Failure.CRASH, "died", 1, 0.0)
+                yield TaskOutcome(outcome.task, None, TaskFailure.CRASH, "died", 1, 0.0)
             else:
                 yield outcome
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from symbolize.batch import tasks as batch_tasks
-from symbolize.batch.engines.engine import Failure, Limits, Outcome, Task
+from symbolize.batch.engines.engine import Task, TaskFailure, TaskLimits, TaskOutcome
 from symbolize.batch.job import Batch
 from symbolize.batch.manifest import InputResult, Manifest, ProfileRow, State
 from symbolize.batch.tasks import TaskResult
@@ -35,7 +35,7 @@ def test_tables_reach_other_machines(cache: str, some: Path, tmp_path: Path, mon
     batch_tasks.forget_worker()
     machines: dict[str, list[batch_tasks.Worker]] = {"one": [], "other": []}
 
-    def on_its_machine(task: Task) -> Failure | None:
+    def on_its_machine(task: Task) -> TaskFailure | None:
         name = "one" if task.function is batch_tasks.decode_binary else "other"
         monkeypatch.setattr(batch_tasks, "_worker", machines[name])
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
@@ -60,14 +60,14 @@ class Answering:
 
     workers = 2
 
-    def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+    def run(self, tasks: Iterable[Task], limits: TaskLimits) -> Iterator[TaskOutcome]:
         """Answer."""
         for task in tasks:
             handled = tuple(
                 InputResult(item.number, State.DONE, (ProfileRow(f"{item.name}.pb.gz", 100, {"samples": 1}),))
                 for item in task.argument.items
             )
-            yield Outcome(task, pickle.loads(pickle.dumps(TaskResult(handled))), None, "", 1, 0.0)
+            yield TaskOutcome(task, pickle.loads(pickle.dumps(TaskResult(handled))), None, "", 1, 0.0)
 
     def close(self) -> None:
         """Nothing."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.engines.engine import Limits
+from symbolize.batch.engines.engine import TaskLimits
 from symbolize.batch.job import Plan, Shard
 from symbolize.batch.manifest import State
 from symbolize.cli import main
@@ -360,9 +360,9 @@ def made_plan(*options: str) -> Plan:
 def test_limits_of_a_plan() -> None:
     """Those of inputs are as the options say, those of binaries at least an hour and 16 GiB."""
     plan = made_plan()
-    assert (plan.limits, plan.decode_limits) == (Limits(600, 4 << 30, 3), Limits(3600, 16 << 30, 3))
+    assert (plan.limits, plan.decode_limits) == (TaskLimits(600, 4 << 30, 3), TaskLimits(3600, 16 << 30, 3))
     plan = made_plan("--time-limit", "7200", "--memory-limit", "20G", "--attempts", "5")
-    assert plan.limits == plan.decode_limits == Limits(7200, 20 << 30, 5)
+    assert plan.limits == plan.decode_limits == TaskLimits(7200, 20 << 30, 5)
     assert (plan.retry_quarantined, plan.again, plan.per_task, plan.shard) == (False, False, 1, Shard())
     plan = made_plan("--retry-quarantined", "--again", "--watch", "in", "--shard", "2/7")
     assert (plan.retry_quarantined, plan.again, plan.shard) == (True, True, Shard(2, 7))

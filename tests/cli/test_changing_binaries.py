@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.engines.engine import Failure, Task
+from symbolize.batch.engines.engine import Task, TaskFailure
 from symbolize.batch.tasks import decode_binary, forget_worker, symbolize_inputs
 from symbolize.binaries.index_update import IndexUpdate
 from symbolize.cli import main
@@ -312,10 +312,10 @@ def test_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = [undisturbed(PERF), undisturbed(LEDGER)]
     tried: list[str] = []
 
-    def fails(task: Task) -> Failure | None:
+    def fails(task: Task) -> TaskFailure | None:
         if task.function is decode_binary and task.argument.request.files[0][0].endswith("spectra") and len(tried) < 1:
             tried.append(task.key)
-            return Failure.MEMORY
+            return TaskFailure.MEMORY
         return None
 
     in_process(monkeypatch, fails)
@@ -344,7 +344,7 @@ def events(name: str) -> list[dict[str, Any]]:
     return [entry for line in Path("log").read_text().splitlines() if (entry := json.loads(line))["event"] == name]
 
 
-def in_process(monkeypatch: pytest.MonkeyPatch, *fails: Callable[[Task], Failure | None]) -> None:
+def in_process(monkeypatch: pytest.MonkeyPatch, *fails: Callable[[Task], TaskFailure | None]) -> None:
     """Have the tasks of a batch run in this process, where they can be harmed."""
     monkeypatch.setattr("symbolize.cli.batch.open_engine", lambda options: DirectEngine(*fails))
 

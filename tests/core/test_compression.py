@@ -18,7 +18,7 @@ from symbolize.core.compression import (
     ZSTD,
     Codec,
     CompressionError,
-    Limits,
+    InflateLimits,
     first_bytes,
     inflate,
     inflate_exact,
@@ -96,6 +96,6 @@ def test_exhausted_memory_is_no_damage() -> None:
     """A MemoryError of a decoder reaches the caller."""
     codec = Codec("zlib", (), 16, lambda source: Exhausted())
     with pytest.raises(MemoryError):
-        next(inflate([DATA], codec, "", Limits(1 << 20, 1, 0)))
+        next(inflate([DATA], codec, "", InflateLimits(1 << 20, 1, 0)))
     with pytest.raises(MemoryError):
         inflate_exact(DATA, codec, len(DATA))

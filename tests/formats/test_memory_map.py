@@ -10,94 +10,94 @@ from hypothesis import strategies as st
 from symbolize.core.arrays import NONE
 from symbolize.core.errors import InputError
 from symbolize.formats import memory_map
-from symbolize.formats.memory_map import MAX_ADDRESS, Row, arrange, assign, attach, parse
+from symbolize.formats.memory_map import MAX_ADDRESS, MapRow, arrange, assign, attach, parse
 from symbolize.profile.model import Locations, Profile
 
 LINES = {
     "a line of /proc/PID/maps": (
         b"00400000-0040b000 r-xp 00002000 08:01 1234       /bin/cat",
-        Row(0x400000, 0x40B000, 0x2000, b"/bin/cat"),
+        MapRow(0x400000, 0x40B000, 0x2000, b"/bin/cat"),
     ),
-    "an anonymous mapping": (b"7f00000000-7f00001000 r-xp 00000000 00:00 0 ", Row(0x7F00000000, 0x7F00001000)),
-    "a pseudo file": (b"7ffe1000-7ffe3000 r-xp 00000000 00:00 0 [vdso]", Row(0x7FFE1000, 0x7FFE3000, 0, b"[vdso]")),
+    "an anonymous mapping": (b"7f00000000-7f00001000 r-xp 00000000 00:00 0 ", MapRow(0x7F00000000, 0x7F00001000)),
+    "a pseudo file": (b"7ffe1000-7ffe3000 r-xp 00000000 00:00 0 [vdso]", MapRow(0x7FFE1000, 0x7FFE3000, 0, b"[vdso]")),
     "a path with blanks": (
         b"00400000-0040b000 r-xp 00000000 08:01 12 /opt/my own app/bin x",
-        Row(0x400000, 0x40B000, 0, b"/opt/my own app/bin x"),
+        MapRow(0x400000, 0x40B000, 0, b"/opt/my own app/bin x"),
     ),
     "a deleted file": (
         b"00400000-0040b000 r-xp 00000000 08:01 12 /bin/my cat (deleted)",
-        Row(0x400000, 0x40B000, 0, b"/bin/my cat"),
+        MapRow(0x400000, 0x40B000, 0, b"/bin/my cat"),
     ),
     "a shared executable mapping": (
         b"00400000-0040b000 r-xs 00003000 08:01 12 /dev/shm/code",
-        Row(0x400000, 0x40B000, 0x3000, b"/dev/shm/code"),
+        MapRow(0x400000, 0x40B000, 0x3000, b"/dev/shm/code"),
     ),
     "a DOS line end": (
         b"00400000-0040b000 r-xp 00001000 08:01 12 /bin/cat\r",
-        Row(0x400000, 0x40B000, 0x1000, b"/bin/cat"),
+        MapRow(0x400000, 0x40B000, 0x1000, b"/bin/cat"),
     ),
     "a line without permissions": (
         b"00400000-0040b000 00001000 08:01 12 /bin/cat",
-        Row(0x400000, 0x40B000, 0x1000, b"/bin/cat"),
+        MapRow(0x400000, 0x40B000, 0x1000, b"/bin/cat"),
     ),
     "a line without permissions and offset": (
         b"00400000-0040b000 08:01 12 /bin/cat",
-        Row(0x400000, 0x40B000, 0, b"/bin/cat"),
+        MapRow(0x400000, 0x40B000, 0, b"/bin/cat"),
     ),
     "a range with a blank and a colon": (
         b"  0x400000 0x40b000: r-xp 00001000 fd:a1 12 /bin/cat",
-        Row(0x400000, 0x40B000, 0x1000, b"/bin/cat"),
+        MapRow(0x400000, 0x40B000, 0x1000, b"/bin/cat"),
     ),
     "a brief line": (
         b"0x40000-0x80000 /path/to/binary    (@FF00)    abc123456",
-        Row(0x40000, 0x80000, 0xFF00, b"/path/to/binary", b"abc123456"),
+        MapRow(0x40000, 0x80000, 0xFF00, b"/path/to/binary", b"abc123456"),
     ),
-    "a brief line with only a file": (b"02e00000-02e8a000: /foo/bin", Row(0x2E00000, 0x2E8A000, 0, b"/foo/bin")),
-    "a brief line with only an offset": (b"02e00000-02e8a000 (@2000)", Row(0x2E00000, 0x2E8A000, 0x2000)),
-    "a brief line with permissions": (b"400000-500000 r-xp main", Row(0x400000, 0x500000, 0, b"main")),
-    "a brief line with only a range": (b"400000-500000", Row(0x400000, 0x500000)),
+    "a brief line with only a file": (b"02e00000-02e8a000: /foo/bin", MapRow(0x2E00000, 0x2E8A000, 0, b"/foo/bin")),
+    "a brief line with only an offset": (b"02e00000-02e8a000 (@2000)", MapRow(0x2E00000, 0x2E8A000, 0x2000)),
+    "a brief line with permissions": (b"400000-500000 r-xp main", MapRow(0x400000, 0x500000, 0, b"main")),
+    "a brief line with only a range": (b"400000-500000", MapRow(0x400000, 0x500000)),
     "a brief line with a build id and no offset": (
         b"400000-500000 /foo/bin deadbeef01",
-        Row(0x400000, 0x500000, 0, b"/foo/bin", b"deadbeef01"),
+        MapRow(0x400000, 0x500000, 0, b"/foo/bin", b"deadbeef01"),
     ),
-    "a range of two words of full length": (b"00400000 0040b000 main", Row(0x400000, 0x40B000, 0, b"main")),
+    "a range of two words of full length": (b"00400000 0040b000 main", MapRow(0x400000, 0x40B000, 0, b"main")),
     "a brief line with the shortest build id": (
         b"400000-500000 /opt/My App 12345678",
-        Row(0x400000, 0x500000, 0, b"/opt/My App", b"12345678"),
+        MapRow(0x400000, 0x500000, 0, b"/opt/My App", b"12345678"),
     ),
     "a brief path that ends with the longest word that is none": (
         b"400000-500000 /opt/My App 1234567",
-        Row(0x400000, 0x500000, 0, b"/opt/My App 1234567"),
+        MapRow(0x400000, 0x500000, 0, b"/opt/My App 1234567"),
     ),
     "a brief path that ends with a short hex word": (
         b"400000-500000 /opt/My App 2",
-        Row(0x400000, 0x500000, 0, b"/opt/My App 2"),
+        MapRow(0x400000, 0x500000, 0, b"/opt/My App 2"),
     ),
     "a brief path with blanks, deleted, offset and build id": (
         b"400000-500000 /opt/my app (deleted) (@1000) 0123abcd",
-        Row(0x400000, 0x500000, 0x1000, b"/opt/my app", b"0123abcd"),
+        MapRow(0x400000, 0x500000, 0x1000, b"/opt/my app", b"0123abcd"),
     ),
     "a log prefix": (
         b"I0101 10:00:00.1 77 dump.cc:123] 00400000-0040b000 r-xp 00000000 08:01 12 /bin/cat",
-        Row(0x400000, 0x40B000, 0, b"/bin/cat"),
+        MapRow(0x400000, 0x40B000, 0, b"/bin/cat"),
     ),
     "the highest address": (
         b"ffffffffff600000-ffffffffffffffff r-xp 00000000 00:00 0 [vsyscall]",
-        Row(0xFFFFFFFFFF600000, MAX_ADDRESS, 0, b"[vsyscall]"),
+        MapRow(0xFFFFFFFFFF600000, MAX_ADDRESS, 0, b"[vsyscall]"),
     ),
     "a name that is not UTF-8": (
         b"00400000-0040b000 r-xp 00000000 08:01 12 /bin/\xff\xfe",
-        Row(0x400000, 0x40B000, 0, b"/bin/\xff\xfe"),
+        MapRow(0x400000, 0x40B000, 0, b"/bin/\xff\xfe"),
     ),
     "a very long path": (
         b"00400000-0040b000 r-xp 00000000 08:01 12 /" + b"x" * 100_000,
-        Row(0x400000, 0x40B000, 0, b"/" + b"x" * 100_000),
+        MapRow(0x400000, 0x40B000, 0, b"/" + b"x" * 100_000),
     ),
 }
 
 
 @pytest.mark.parametrize(("line", "row"), LINES.values(), ids=LINES)
-def test_line(line: bytes, row: Row) -> None:
+def test_line(line: bytes, row: MapRow) -> None:
     """Every form of line gives its mapping."""
     assert parse(line + b"\n") == memory_map.MemoryMap([row], [])
 
@@ -186,36 +186,36 @@ def test_variables_are_bounded_together() -> None:
 @pytest.mark.parametrize(
     ("second", "is_joined"),
     [
-        (Row(0x2000, 0x3000, 0x1000, b"a", b"id"), True),
-        (Row(0x2000, 0x3000, 0, b"a", b"id"), True),
-        (Row(0x2000, 0x3000, 0x1000, b"a"), True),
-        (Row(0x2000, 0x3000, 0x1000), False),
-        (Row(0x2001, 0x3000, 0x1000, b"a", b"id"), False),
-        (Row(0x2000, 0x3000, 0x1000, b"b", b"id"), False),
-        (Row(0x2000, 0x3000, 0x1000, b"a", b"other"), False),
+        (MapRow(0x2000, 0x3000, 0x1000, b"a", b"id"), True),
+        (MapRow(0x2000, 0x3000, 0, b"a", b"id"), True),
+        (MapRow(0x2000, 0x3000, 0x1000, b"a"), True),
+        (MapRow(0x2000, 0x3000, 0x1000), False),
+        (MapRow(0x2001, 0x3000, 0x1000, b"a", b"id"), False),
+        (MapRow(0x2000, 0x3000, 0x1000, b"b", b"id"), False),
+        (MapRow(0x2000, 0x3000, 0x1000, b"a", b"other"), False),
     ],
 )
-def test_joining(second: Row, is_joined: bool) -> None:
+def test_joining(second: MapRow, is_joined: bool) -> None:
     """Neighbours join when what both know about file, build id and offset agrees."""
-    rows = arrange([Row(0x1000, 0x2000, 0, b"a", b"id"), second])
+    rows = arrange([MapRow(0x1000, 0x2000, 0, b"a", b"id"), second])
     assert len(rows) == (1 if is_joined else 2)
     if is_joined:
-        assert rows == [Row(0x1000, 0x3000, 0, b"a", b"id")]
+        assert rows == [MapRow(0x1000, 0x3000, 0, b"a", b"id")]
 
 
 def test_joining_checks_offsets() -> None:
     """Two offsets that are not zero must follow each other."""
-    assert len(arrange([Row(0x1000, 0x2000, 0x5000, b"a"), Row(0x2000, 0x3000, 0x6000, b"a")])) == 1
-    assert len(arrange([Row(0x1000, 0x2000, 0x5000, b"a"), Row(0x2000, 0x3000, 0x7000, b"a")])) == 2
+    assert len(arrange([MapRow(0x1000, 0x2000, 0x5000, b"a"), MapRow(0x2000, 0x3000, 0x6000, b"a")])) == 1
+    assert len(arrange([MapRow(0x1000, 0x2000, 0x5000, b"a"), MapRow(0x2000, 0x3000, 0x7000, b"a")])) == 2
 
 
 def test_joining_takes_the_later_build_id() -> None:
     """A piece without build id takes that of the next; one without a file stays one, as it may be JIT code."""
-    pieces = [Row(0x1000, 0x2000, 0, b"b"), Row(0x2000, 0x3000, 0, b"b", b"id")]
-    assert arrange(pieces) == [Row(0x1000, 0x3000, 0, b"b", b"id")]
-    apart = [Row(0x2000, 0x3000, 0, b"b"), Row(0x3000, 0x4000), Row(0x4000, 0x5000, 0x2000, b"b")]
+    pieces = [MapRow(0x1000, 0x2000, 0, b"b"), MapRow(0x2000, 0x3000, 0, b"b", b"id")]
+    assert arrange(pieces) == [MapRow(0x1000, 0x3000, 0, b"b", b"id")]
+    apart = [MapRow(0x2000, 0x3000, 0, b"b"), MapRow(0x3000, 0x4000), MapRow(0x4000, 0x5000, 0x2000, b"b")]
     assert arrange([*apart]) == apart
-    assert arrange([Row(0x1000, 0x2000), Row(0x2000, 0x3000)]) == [Row(0x1000, 0x3000)]
+    assert arrange([MapRow(0x1000, 0x2000), MapRow(0x2000, 0x3000)]) == [MapRow(0x1000, 0x3000)]
 
 
 @pytest.mark.parametrize(
@@ -229,69 +229,69 @@ def test_joining_takes_the_later_build_id() -> None:
 )
 def test_main_binary(files: list[bytes], arranged: list[bytes]) -> None:
     """The first mapping of a file that is no shared library changes places with the first."""
-    rows = [Row(0x10000 * i, 0x10000 * i + 0x1000, 0, file) for i, file in enumerate(files, 1)]
+    rows = [MapRow(0x10000 * i, 0x10000 * i + 0x1000, 0, file) for i, file in enumerate(files, 1)]
     assert [row.file for row in arrange(rows)] == arranged
 
 
 def test_huge_page_piece() -> None:
     """Anonymous huge pages stay a mapping of their own, and nothing is extended over them."""
-    piece, rest = Row(0x400000, 0x800000, 0, b"/anon_hugepage"), Row(0x800000, 0x900000, 0x400000, b"/bin/x")
+    piece, rest = MapRow(0x400000, 0x800000, 0, b"/anon_hugepage"), MapRow(0x800000, 0x900000, 0x400000, b"/bin/x")
     assert arrange([piece, rest]) == [piece, rest]
-    rows = arrange([Row(0x400000, 0x800000), Row(0x800000, 0x900000, 0x400000, b"/bin/x")])
-    assert rows == [Row(0x800000, 0x900000, 0x400000, b"/bin/x"), Row(0x400000, 0x800000)]
+    rows = arrange([MapRow(0x400000, 0x800000), MapRow(0x800000, 0x900000, 0x400000, b"/bin/x")])
+    assert rows == [MapRow(0x800000, 0x900000, 0x400000, b"/bin/x"), MapRow(0x400000, 0x800000)]
 
 
 def test_usual_start() -> None:
     """A main binary whose file would start at 0x400000 does."""
-    assert arrange([Row(0x401000, 0x500000, 0x1000, b"x")]) == [Row(0x400000, 0x500000, 0, b"x")]
-    assert arrange([Row(0x402000, 0x500000, 0x1000, b"x")]) == [Row(0x402000, 0x500000, 0x1000, b"x")]
+    assert arrange([MapRow(0x401000, 0x500000, 0x1000, b"x")]) == [MapRow(0x400000, 0x500000, 0, b"x")]
+    assert arrange([MapRow(0x402000, 0x500000, 0x1000, b"x")]) == [MapRow(0x402000, 0x500000, 0x1000, b"x")]
 
 
-def owners(rows: list[Row], addresses: list[int]) -> list[int]:
+def owners(rows: list[MapRow], addresses: list[int]) -> list[int]:
     """The index of each address' row; may add a row."""
     return [int(index) for index in assign(rows, np.array(addresses, np.uint64))]
 
 
 def test_bounds() -> None:
     """A mapping holds its start and not its limit."""
-    rows = [Row(0x1000, 0x2000), Row(0x3000, 0x4000)]
+    rows = [MapRow(0x1000, 0x2000), MapRow(0x3000, 0x4000)]
     assert owners(rows, [0xFFF, 0x1000, 0x1FFF, 0x2000, 0x3000, 0x3FFF, 0x4000]) == [2, 0, 0, 2, 1, 1, 2]
 
 
 def test_overlap() -> None:
     """Of overlapping mappings the first in order counts."""
-    rows = [Row(0x3000, 0x4000), Row(0x1000, 0x8000), Row(0x2000, 0x9000)]
+    rows = [MapRow(0x3000, 0x4000), MapRow(0x1000, 0x8000), MapRow(0x2000, 0x9000)]
     assert owners(rows, [0x1000, 0x2000, 0x3000, 0x4000, 0x8000]) == [1, 1, 0, 1, 2]
     assert len(rows) == 3
 
 
 def test_extension_down() -> None:
     """An address between the start of a file and its mapping extends the mapping, and only then."""
-    rows = [Row(0x5000, 0x6000, 0x1000), Row(0x9000, 0xA000, 0x2000), Row(0xF000, 0x10000, 0xE0000)]
+    rows = [MapRow(0x5000, 0x6000, 0x1000), MapRow(0x9000, 0xA000, 0x2000), MapRow(0xF000, 0x10000, 0xE0000)]
     assert owners(rows, [0x8000, 0x7000, 0x5000, 0x3000]) == [1, 1, 0, 3]
-    assert rows[:3] == [Row(0x5000, 0x6000, 0x1000), Row(0x7000, 0xA000), Row(0xF000, 0x10000, 0xE0000)]
+    assert rows[:3] == [MapRow(0x5000, 0x6000, 0x1000), MapRow(0x7000, 0xA000), MapRow(0xF000, 0x10000, 0xE0000)]
 
 
 def test_fake_mapping() -> None:
     """Addresses outside all mappings share one mapping of everything, which comes last and only if needed."""
-    rows = [Row(0x1000, 0x2000)]
+    rows = [MapRow(0x1000, 0x2000)]
     assert owners(rows, [0x9000, 0x1000, MAX_ADDRESS]) == [1, 0, 1]
-    assert rows == [Row(0x1000, 0x2000), Row(0, MAX_ADDRESS)]
+    assert rows == [MapRow(0x1000, 0x2000), MapRow(0, MAX_ADDRESS)]
     rows = []
     assert owners(rows, [0x9000]) == [0]
-    assert rows == [Row(0, MAX_ADDRESS)]
+    assert rows == [MapRow(0, MAX_ADDRESS)]
 
 
 def test_address_zero_has_no_mapping() -> None:
     """Address 0 belongs to nothing, and needs no mapping of everything."""
-    rows = [Row(0, 0x2000)]
+    rows = [MapRow(0, 0x2000)]
     assert owners(rows, [0, 1]) == [NONE, 0]
     assert len(rows) == 1
-    rows = [Row(0x1000, 0x2000, 0x1000)]
+    rows = [MapRow(0x1000, 0x2000, 0x1000)]
     assert owners(rows, [0, 0x1000]) == [NONE, 0]
-    assert rows == [Row(0x1000, 0x2000, 0x1000)]
+    assert rows == [MapRow(0x1000, 0x2000, 0x1000)]
     assert owners(rows, [0, 1]) == [NONE, 0]
-    assert rows == [Row(0, 0x2000)]
+    assert rows == [MapRow(0, 0x2000)]
 
 
 def test_nothing() -> None:
@@ -307,7 +307,7 @@ ranges = st.tuples(st.integers(0, 40), st.integers(1, 20), st.integers(0, 8))
 @given(st.lists(ranges, max_size=8), st.lists(st.integers(1, 70), max_size=30))
 def test_assign_agrees_with_linear_search(spans: list[tuple[int, int, int]], addresses: list[int]) -> None:
     """The bulk search gives what a search through the list gives."""
-    rows = [Row(start, start + size, offset) for start, size, offset in spans]
+    rows = [MapRow(start, start + size, offset) for start, size, offset in spans]
     expected = []
     for address in addresses:
         inside = [i for i, row in enumerate(rows) if row.start <= address < row.limit]
@@ -330,7 +330,7 @@ def test_mappings_are_interned() -> None:
 
 def test_many_addresses_take_no_time() -> None:
     """A million addresses find their mapping among thousands in well under a second of processor time."""
-    rows = [Row(0x10000 * i, 0x10000 * i + 0xF000) for i in range(1, 5001)]
+    rows = [MapRow(0x10000 * i, 0x10000 * i + 0xF000) for i in range(1, 5001)]
     addresses = np.random.default_rng(0).integers(1, 0x10000 * 5000, 1_000_000).astype(np.uint64)
     begin = time.process_time()
     assign(rows, addresses)

@@ -17,7 +17,7 @@ from symbolize.formats.model import Choice, LoadOptions
 from symbolize.formats.open import load_one
 from symbolize.formats.perf import processes, recording
 from symbolize.formats.perf.build_ids import BuildIds
-from symbolize.formats.perf.header import BuildId, read_build_id, read_event
+from symbolize.formats.perf.header import RecordedBuildId, read_build_id, read_event
 from symbolize.formats.perf.reader import build
 from symbolize.formats.perf.recording import Recording
 from symbolize.profile import AddressKind, IdOrigin, Profile
@@ -588,7 +588,10 @@ def test_kernel_of_the_table() -> None:
     """The kernel may be in the table under the path of its file (R293, names in the table of build ids)."""
     for name in (b"[kernel.kallsyms]", b"[kernel.kallsyms]_text", b"/usr/lib/debug/boot/vmlinux-6.1", b"/proc/kcore"):
         table = BuildIds(
-            [BuildId(name, b"\x11" * 20, True, False), BuildId(b"/boot/vmlinux", b"\x22" * 20, True, True)]
+            [
+                RecordedBuildId(name, b"\x11" * 20, True, False),
+                RecordedBuildId(b"/boot/vmlinux", b"\x22" * 20, True, True),
+            ]
         )
         assert table.find(b"[kernel.kallsyms]_text") == (b"\x11" * 20, IdOrigin.RECORDED)
 

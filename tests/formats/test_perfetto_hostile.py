@@ -380,7 +380,7 @@ def test_names_of_processes_have_limits(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(processes, "MAX_RECORDS", 2)
     warned(SOUND + tree + many * 2, "2 times processes or threads were left out")
     monkeypatch.setattr(processes, "MAX_KNOWN", 1)
-    known = processes.Processes(Counter())
+    known = processes.TraceProcesses(Counter())
     places = [known.described(0, pid, start * SECOND) for pid in (5, 6) for start in (1, 9)]
     assert places == [0, processes.instance_of(0, 1), 0, 0]
 
@@ -388,7 +388,7 @@ def test_names_of_processes_have_limits(monkeypatch: pytest.MonkeyPatch) -> None
 def test_processes_between_others_of_their_pid(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is too many is none of the others that had its pid, before it or after it."""
     monkeypatch.setattr(processes, "MAX_SAME", 2)
-    known = processes.Processes(Counter())
+    known = processes.TraceProcesses(Counter())
     first, second, others = (processes.instance_of(0, number) for number in range(3))
     assert [known.described(0, 5, start * SECOND) for start in (100, 300, 200)] == [first, second, others]
     assert [known.at(0, 5, time * SECOND) for time in (150, 250, 350)] == [first, others, second]

@@ -8,7 +8,7 @@ import pytest
 
 from symbolize.analysis import function_totals, stacks_of
 from symbolize.formats.pprof.reader import load
-from symbolize.formats.rows import MAX_LABELS, MAX_NAME, MAX_TEXT, Row, common_labels, shown_labels, write_rows
+from symbolize.formats.rows import MAX_LABELS, MAX_NAME, MAX_TEXT, WarehouseRow, common_labels, shown_labels, write_rows
 from tests.support.fixture_files import FIXTURES
 from tests.support.messages import profile_pb2
 from tests.support.needs import package
@@ -20,10 +20,10 @@ IDS = ("aa" * 20, "bb" * 20)
 MAPPINGS = [Mapping(0x1000, 0x2000, 0, "/bin/app", IDS[0]), Mapping(0x3000, 0x4000, 0, "/old/app", IDS[1])]
 
 
-def rows_of(data: bytes, row: Row | None = None) -> list[dict[str, Any]]:
+def rows_of(data: bytes, row: WarehouseRow | None = None) -> list[dict[str, Any]]:
     """The rows of a pprof file."""
     file = io.BytesIO()
-    write_rows(load(data, "p"), row or Row("p.pb.gz", {}), file)
+    write_rows(load(data, "p"), row or WarehouseRow("p.pb.gz", {}), file)
     rows: list[dict[str, Any]] = parquet.read_table(file).to_pylist()
     return rows
 
@@ -76,7 +76,7 @@ def test_order_does_not_depend_on_that_of_strings() -> None:
     files = []
     for order in (places, places[::-1]):
         file = io.BytesIO()
-        write_rows(load(profile(MAPPINGS, [([place], (1,)) for place in order]), "p"), Row("p", {}), file)
+        write_rows(load(profile(MAPPINGS, [([place], (1,)) for place in order]), "p"), WarehouseRow("p", {}), file)
         files.append(file.getvalue())
     assert files[0] == files[1]
 
@@ -86,7 +86,7 @@ def test_columns_never_change() -> None:
     schemas = []
     for stacks in ([], [([Place(0x1000, 1, (Line("main"),))], (1,))]):
         file = io.BytesIO()
-        write_rows(load(profile(MAPPINGS, stacks), "p"), Row("p", {"host": "h"}), file)
+        write_rows(load(profile(MAPPINGS, stacks), "p"), WarehouseRow("p", {"host": "h"}), file)
         table = parquet.read_table(file)
         schemas.append(table.schema)
         assert len(table) == len(stacks)
@@ -145,5 +145,5 @@ def test_labels_are_bounded() -> None:
     assert len(labels) == MAX_LABELS
     assert {len(value) for value in labels.values()} == {MAX_TEXT}
     leaf = [([Place(0x1000, 1, (Line("main"),))], (1,))]
-    (row,) = rows_of(profile(MAPPINGS, leaf), Row("p", labels))
+    (row,) = rows_of(profile(MAPPINGS, leaf), WarehouseRow("p", labels))
     assert dict(row["labels"]) == labels

@@ -239,19 +239,19 @@ class Doors:
 
     def server(self, mode: Mode) -> Chains:
         """`symbolize serve`, by Mozilla's API, which has no linked names and no columns."""
-        from symbolize.serve.metrics import Metrics
+        from symbolize.serve.metrics import ServerMetrics
         from symbolize.serve.modules import Modules
-        from symbolize.serve.symbolication import Found, SymbolicationAnswer, read_request
+        from symbolize.serve.symbolication import FoundFrames, SymbolicationAnswer, read_request
 
         roots = [str(root) for root in (self.subject.path, *self.subject.roots)]
-        modules = Modules(roots, self.cache, str(self.shared), None, Metrics())
+        modules = Modules(roots, self.cache, str(self.shared), None, ServerMetrics())
         with ExitStack() as held:
             held.callback(modules.close)
             module = held.enter_context(modules.held(self.build_id))
             assert module is not None
             stack = [[0, vaddr - module.base] for vaddr in self.vaddrs]
             request = read_request(json.dumps({"memoryMap": [["x", self.build_id]], "stacks": [stack]}).encode())
-            answer = json.loads(SymbolicationAnswer(request, {self.build_id: Found(module)}, mode).json())
+            answer = json.loads(SymbolicationAnswer(request, {self.build_id: FoundFrames(module)}, mode).json())
         return [
             [(f["function"], "", f.get("file", ""), f.get("line", 0), 0) for f in [*frame.get("inlines", []), frame]]
             if "function" in frame

@@ -24,7 +24,7 @@ from symbolize.report.json import as_dict
 from symbolize.report.json import render as render_json
 from symbolize.report.missing import Missing
 from symbolize.report.plan import render as render_plan
-from symbolize.report.several import ProfileRow
+from symbolize.report.several import ReportRow
 from symbolize.report.several import render as several
 from symbolize.report.text import render
 from symbolize.resolve.resolution import Resolution
@@ -194,7 +194,7 @@ def test_nothing_to_weigh(stacks: list[Any]) -> None:
     made = report(stacks, {})
     assert made.percent == made.leaf_percent == made.lower_percent == 0
     assert json.loads(render_json(as_dict(made, "in", "out")))["symbolized_percent"] == 0
-    shown = [render(made), render_plan(made), repr(made), *several([ProfileRow.of(made, "a", "", "")], Style(), 80)]
+    shown = [render(made), render_plan(made), repr(made), *several([ReportRow.of(made, "a", "", "")], Style(), 80)]
     assert not any("100" in each for each in shown)
     has_value = bool(made.sample_value)
     assert [("no samples" in each, "%" in each) for each in shown[:3]] == [(not has_value, has_value)] * 3
@@ -310,7 +310,7 @@ def test_hostile_names(form: str) -> None:
     column = np.array([Reason.SYMBOLIZED, Reason.NOT_FOUND], np.uint8)
     outcome = Resolution(mapping=0, files=[HOSTILE], detail=HOSTILE, tried=[(HOSTILE, HOSTILE)], problems=[HOSTILE])
     built = build_report(made, column, [outcome], [HOSTILE])
-    row = ProfileRow.of(built, HOSTILE, HOSTILE, HOSTILE)
+    row = ReportRow.of(built, HOSTILE, HOSTILE, HOSTILE)
     text = {
         "text": lambda: render(built, verbose=True, width=200),
         "json": lambda: render_json(as_dict(built, HOSTILE, HOSTILE)),
@@ -519,7 +519,7 @@ def test_the_width_is_kept(width: int) -> None:
     column = np.array([Reason.SYMBOLIZED, Reason.NOT_FOUND], np.uint8)
     outcomes = [Resolution(mapping=0, files=[name, name]), Resolution(mapping=1, detail=name), Resolution()]
     built = build_report(made, column, outcomes, ["word " * 60])
-    row = ProfileRow.of(built, name, "heap libc.malloc", name)
+    row = ReportRow.of(built, name, "heap libc.malloc", name)
     lines = [*render(built, width=width).splitlines(), *several([row, row], Style(), width)]
     assert max(map(cells, lines)) <= width
     assert max(map(cells, lines)) > width - 8

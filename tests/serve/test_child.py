@@ -11,7 +11,7 @@ import pytest
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.serve import child
 from symbolize.serve.child import Child
-from symbolize.serve.symbolication import TooLarge
+from symbolize.serve.symbolication import RequestTooLarge
 from tests.support import batch_tasks
 
 pytestmark = pytest.mark.process
@@ -33,7 +33,7 @@ def test_it_stays(process: Child) -> None:
 
 def test_memory(process: Child) -> None:
     """More than it may have is refused with the figure."""
-    with pytest.raises(TooLarge, match=r"takes more than 268 MB of memory"):
+    with pytest.raises(RequestTooLarge, match=r"takes more than 268 MB of memory"):
         process.run(bytes, 1 << 30, Event())
     assert process.run(batch_tasks.double, 2, Event()) == 4
 

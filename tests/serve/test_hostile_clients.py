@@ -26,7 +26,7 @@ from starlette.requests import Request
 
 from symbolize.serve import bodies, lanes, protocol
 from symbolize.serve.app import CHUNK, Outgoing
-from symbolize.serve.metrics import Metrics
+from symbolize.serve.metrics import ServerMetrics
 
 pytestmark = pytest.mark.process
 
@@ -385,7 +385,7 @@ def test_profiles_that_would_wait(
 
 def test_bodies_that_grow_together(tmp_path: Path) -> None:
     """None was refused when it began; what is too much in all is refused, and no more counts afterwards."""
-    held = bodies.Bodies(9, 10, PATIENCE, Metrics())
+    held = bodies.Bodies(9, 10, PATIENCE, ServerMetrics())
 
     def request(size: int) -> Request:
         async def receive() -> dict[str, Any]:
@@ -409,7 +409,7 @@ def test_bodies_that_grow_together(tmp_path: Path) -> None:
 
 def test_answers_that_wait_together() -> None:
     """What clients have not taken counts until they do, or are gone; what is too much in all is refused."""
-    outgoing = Outgoing(10, Metrics())
+    outgoing = Outgoing(10, ServerMetrics())
 
     async def wait() -> None:
         taken, sent = asyncio.Event(), []

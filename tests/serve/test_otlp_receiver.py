@@ -30,7 +30,7 @@ package("uvicorn")
 from symbolize.core.errors import UsageError
 from symbolize.serve.bodies import decoded
 from symbolize.serve.deliveries import Deliveries
-from symbolize.serve.metrics import Metrics
+from symbolize.serve.metrics import ServerMetrics
 from symbolize.serve.otlp import Forward, Passed, status_body
 
 service = package("opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2")
@@ -322,7 +322,7 @@ def test_answers_that_nobody_reads(tmp_path: Path) -> None:
 
 def test_messages_that_were_not_taken(tmp_path: Path) -> None:
     """Are handed on again; and an answer for which nobody comes is forgotten after a while."""
-    metrics, statuses, left = Metrics(), [503, 200, 200], threading.Event()
+    metrics, statuses, left = ServerMetrics(), [503, 200, 200], threading.Event()
     forward = SimpleNamespace(post=lambda *_: Passed(statuses.pop(0), b"", {}))
     deliveries = Deliveries(forward, str(tmp_path), metrics)  # type: ignore[arg-type]
     answers = [deliveries.hand_on(request, b"", "", "", left) for request in ("a", "a", "a", "b")]
@@ -341,7 +341,7 @@ def test_messages_that_were_not_taken(tmp_path: Path) -> None:
 def test_folders_that_are_cleaned(tmp_path: Path) -> None:
     """While no message came for days: the folder for answers is there again when the next one may come."""
     forward = SimpleNamespace(post=lambda *_: Passed(200, b"", {}))
-    deliveries = Deliveries(forward, str(tmp_path / "delivered"), Metrics())  # type: ignore[arg-type]
+    deliveries = Deliveries(forward, str(tmp_path / "delivered"), ServerMetrics())  # type: ignore[arg-type]
     (tmp_path / "delivered").rmdir()
     deliveries.forget_old()
     assert deliveries.hand_on("a", b"", "", "", threading.Event()).status == 200

@@ -24,7 +24,7 @@ package("uvicorn")
 from symbolize.serve import modules as serve_modules
 from symbolize.serve import symbolication
 from symbolize.serve.gate import PROFILER
-from symbolize.serve.metrics import Metrics
+from symbolize.serve.metrics import ServerMetrics
 from symbolize.serve.modules import HeldModule, Modules
 from symbolize.symbols import TableCache
 
@@ -109,7 +109,9 @@ def test_a_breakpad_id_of_what_is_open(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "shared").mkdir()
     path = Path(shutil.copy(LEDGER, tmp_path / "bin"))
-    modules = Modules([str(path.parent)], TableCache(tmp_path / "cache"), str(tmp_path / "shared"), None, Metrics())
+    modules = Modules(
+        [str(path.parent)], TableCache(tmp_path / "cache"), str(tmp_path / "shared"), None, ServerMetrics()
+    )
 
     def held(build_id: str) -> HeldModule | None:
         with modules.held(build_id.lower()) as module:
@@ -234,7 +236,7 @@ def test_files_that_come_and_go(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     shared = tmp_path / "shared"
     shared.mkdir()
-    modules = Modules([str(tmp_path / "bin")], TableCache(tmp_path / "cache"), str(shared), None, Metrics())
+    modules = Modules([str(tmp_path / "bin")], TableCache(tmp_path / "cache"), str(shared), None, ServerMetrics())
     asked = breakpad_id(LEDGER).lower()
     assert not modules.open(asked)
     assert modules.is_unknown(asked)
@@ -263,7 +265,9 @@ def test_files_that_are_replaced(tmp_path: Path) -> None:
     (folder := tmp_path / "bin").mkdir()
     (shared := tmp_path / "shared").mkdir()
     shutil.copy(LEDGER, folder / "program")
-    workers = [Modules([str(folder)], TableCache(tmp_path / "cache"), str(shared), None, Metrics()) for _ in range(3)]
+    workers = [
+        Modules([str(folder)], TableCache(tmp_path / "cache"), str(shared), None, ServerMetrics()) for _ in range(3)
+    ]
     old, new = build_id(LEDGER), build_id(SPECTRA)
     for each in workers[:2]:  # the third has not opened it
         assert each.open(old)
@@ -346,7 +350,7 @@ def test_a_clock_that_is_set_back(tmp_path: Path) -> None:
     for name in ("bin", "shared"):
         (tmp_path / name).mkdir()
     modules = Modules(
-        [str(tmp_path / "bin")], TableCache(tmp_path / "cache"), str(tmp_path / "shared"), None, Metrics()
+        [str(tmp_path / "bin")], TableCache(tmp_path / "cache"), str(tmp_path / "shared"), None, ServerMetrics()
     )
     modules.walk_again(30)
     os.utime(tmp_path / "shared" / "walked", (time.time() + 3600,) * 2)
@@ -382,7 +386,7 @@ def test_binaries_are_closed_when_others_are_asked_for(tmp_path: Path, monkeypat
 def test_a_table_is_made_once_for_all_workers(tmp_path: Path) -> None:
     """The second one takes it from the cache."""
     (tmp_path / "shared").mkdir()
-    metrics = [Metrics(), Metrics()]
+    metrics = [ServerMetrics(), ServerMetrics()]
     workers = [
         Modules([str(BINARIES)], TableCache(tmp_path / "cache"), str(tmp_path / "shared"), None, each)
         for each in metrics

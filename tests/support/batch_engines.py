@@ -6,17 +6,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
+from symbolize.batch.engines.engine import Engine, Task, TaskFailure, TaskLimits, TaskOutcome
 from symbolize.batch.job import Batch, Plan, new_run
 from symbolize.batch.manifest import InputResult, Item, Manifest, State
 from symbolize.batch.monitoring.observers import Observer
 from symbolize.batch.tasks import DecodeResult, WorkerConfig, forget_worker
 from symbolize.options import Options
 
-Fails = Callable[[Task], Failure | None]
+Fails = Callable[[Task], TaskFailure | None]
 
 
-def never(task: Task) -> Failure | None:
+def never(task: Task) -> TaskFailure | None:
     """No task fails."""
     return None
 
@@ -30,18 +30,18 @@ class DirectEngine:
     def __init__(self, fails: Fails = never) -> None:
         self.fails = fails
         self.ran: list[tuple[str, str]] = []
-        self.limits: list[Limits] = []
+        self.limits: list[TaskLimits] = []
 
-    def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+    def run(self, tasks: Iterable[Task], limits: TaskLimits) -> Iterator[TaskOutcome]:
         """Run tasks."""
         self.limits.append(limits)
         for task in tasks:
             failure = self.fails(task)
             if failure is not None:
-                yield Outcome(task, None, failure, f"simulated {failure.value}", limits.attempts, 0.0)
+                yield TaskOutcome(task, None, failure, f"simulated {failure.value}", limits.attempts, 0.0)
                 continue
             self.ran.append((task.function.__name__, task.key))
-            yield Outcome(task, task.function(task.argument), None, "", 1, 0.0)
+            yield TaskOutcome(task, task.function(task.argument), None, "", 1, 0.0)
 
     def count(self, function: str) -> int:
         """How many tasks of a function were run."""

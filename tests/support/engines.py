@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from symbolize.batch.engines.engine import Limits, Outcome, Task
+from symbolize.batch.engines.engine import Task, TaskLimits, TaskOutcome
 from tests.support.batch_runs import ROOT, wait_until
 
-ONCE = Limits(attempts=1)
+ONCE = TaskLimits(attempts=1)
 PATIENCE = 120.0
 """Seconds in which workers have come, on the busiest machine."""
 
@@ -64,7 +64,7 @@ def tasks_of(function: Callable[[Any], Any], arguments: Any) -> Iterator[Task]:
     return (Task(f"{function.__name__} {argument}", function, argument) for argument in arguments)
 
 
-def only(outcomes: Iterator[Outcome]) -> Outcome:
+def only(outcomes: Iterator[TaskOutcome]) -> TaskOutcome:
     """The one outcome that there is."""
     (outcome,) = outcomes
     return outcome

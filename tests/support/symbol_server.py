@@ -115,16 +115,18 @@ def symbol_server(options: Sequence[str], token: str = "") -> Iterator[SymbolSer
 
 def settings(folder: Path, *binaries: Path, **more: Any) -> Any:
     """A server over some folders with binaries, with its cache in `folder`."""
-    from symbolize.serve.worker import Settings
+    from symbolize.serve.worker import ServerSettings
 
     (folder / "shared").mkdir(exist_ok=True)
     roots = [str(path) for path in binaries]
-    return Settings(roots, cache=str(folder / "cache"), cache_limit=1 << 30, shared=str(folder / "shared"), **more)
+    return ServerSettings(
+        roots, cache=str(folder / "cache"), cache_limit=1 << 30, shared=str(folder / "shared"), **more
+    )
 
 
 @contextmanager
 def serving(settings: Any) -> Iterator[HttpClient]:
-    """A server with the `Settings` of a worker in a thread of this process, where a test may change its limits."""
+    """A server with the settings of a worker in a thread of this process, where a test may change its limits."""
     import uvicorn
 
     from symbolize.serve.protocol import GuardedProtocol

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 
 from symbolize import __version__
 from symbolize.batch.engines.engine import (
-    Failure,
-    Limits,
-    Outcome,
     Reply,
     Task,
+    TaskFailure,
+    TaskLimits,
+    TaskOutcome,
     one_line,
     outcome_of,
     packed,
@@ -92,7 +92,7 @@ class Note(NamedTuple):
         _, starts, worker, process, reply = entry
         if reply is not None:
             data, failure, detail, seconds = reply
-            reply = Reply(data, Failure(failure) if failure else None, detail, seconds)
+            reply = Reply(data, TaskFailure(failure) if failure else None, detail, seconds)
         return cls(key, starts, worker, process, reply)
 
 
@@ -167,7 +167,7 @@ class DaskEngine(Closeable):
             wait = 0.1 if self._is_lost else GOODBYE  # a scheduler that is lost does not hear it
             call_within(2 * wait, lambda: self._client.close(timeout=wait))
 
-    def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+    def run(self, tasks: Iterable[Task], limits: TaskLimits) -> Iterator[TaskOutcome]:
         """See `Engine.run`. Raises SymbolizeError when the scheduler is lost or no workers are left."""
         return Run(self, limits).outcomes(tasks)
 
@@ -232,7 +232,7 @@ class DaskEngine(Closeable):
 class Run:
     """One run of tasks on a cluster."""
 
-    def __init__(self, engine: DaskEngine, limits: Limits) -> None:
+    def __init__(self, engine: DaskEngine, limits: TaskLimits) -> None:
         self.engine = engine
         self.client = engine._client
         self.limits = limits
@@ -242,12 +242,12 @@ class Run:
         self.loads: Counter[str] = Counter()
         self.free_slots: list[str] = []
         self.events: SimpleQueue[Any] = SimpleQueue()
-        self.ended: deque[Outcome] = deque()
+        self.ended: deque[TaskOutcome] = deque()
         self.started: dict[str, Begun] = {}
         self.left: set[str] = set()
         self.checked = time.monotonic()
 
-    def outcomes(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
+    def outcomes(self, tasks: Iterable[Task]) -> Iterator[TaskOutcome]:
         """Run `tasks`; see `Engine.run`."""
         fresh = iter(tasks)
         is_last = is_whole = False
@@ -264,7 +264,7 @@ class Run:
                     try:
                         call = packed(task)
                     except Exception as error:
-                        self.ended.append(Outcome(task, None, Failure.ERROR, one_line(error), 1, 0.0))
+                        self.ended.append(TaskOutcome(task, None, TaskFailure.ERROR, one_line(error), 1, 0.0))
                         continue
                     number = next(self.numbers)
                     slot = self.free_slots.pop() if self.free_slots else f"slot-{number}"
@@ -357,9 +357,9 @@ class Run:
         if note.starts < self.limits.attempts and losses < LOSSES:
             self.send_again(flight, losses)
             return
-        failure, detail = Failure.CRASH, f"its dask worker {note.worker} died"
+        failure, detail = TaskFailure.CRASH, f"its dask worker {note.worker} died"
         if self.limits.waiting and time.monotonic() - self.began(flight, note) >= self.limits.seconds:
-            failure, detail = Failure.TIME, self.limits.overdue
+            failure, detail = TaskFailure.TIME, self.limits.overdue
         self.finish(flight, Reply(b"", failure, detail, 0.0), note.starts)
 
     def began(self, flight: Flight, note: Note) -> float:
@@ -369,7 +369,7 @@ class Run:
 
     def finish(self, flight: Flight, reply: Reply, starts: int) -> None:
         """The outcome of a task, or one more attempt."""
-        again = reply.failure not in (None, Failure.ERROR, Failure.CRASH)
+        again = reply.failure not in (None, TaskFailure.ERROR, TaskFailure.CRASH)
         if again and starts < self.limits.attempts:
             self.send_again(flight, flight.losses)
             return
@@ -410,7 +410,7 @@ class Run:
             elif self.limits.seconds and now - begun.read > self.limits.longest:
                 self.cancel(flight)
                 self.kill(note)
-                self.finish(flight, Reply(b"", Failure.TIME, self.limits.overdue, now - begun.read), note.starts)
+                self.finish(flight, Reply(b"", TaskFailure.TIME, self.limits.overdue, now - begun.read), note.starts)
         self.left = left
 
     def cancel(self, flight: Flight) -> None:
@@ -464,7 +464,7 @@ def perform_noted(
         await worker.scheduler.set_metadata(keys=slot, value=tuple(note))
 
     note = sync(worker.loop, read)
-    has_ended = note.reply is not None and note.reply.failure in (None, Failure.ERROR)
+    has_ended = note.reply is not None and note.reply.failure in (None, TaskFailure.ERROR)
     if has_ended or note.starts >= attempts:
         return
     note = Note(key, note.starts + 1, worker.address, os.getpid())

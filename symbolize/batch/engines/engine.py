@@ -15,15 +15,15 @@ from symbolize.core.errors import SymbolizeError, printable
 from symbolize.storage.clock import own_time
 
 
-class Failure(enum.StrEnum):
+class TaskFailure(enum.StrEnum):
     """Why a task has no value."""
 
     CRASH = "crash"
     """Its worker process died."""
     TIME = "time"
-    """It exceeded `Limits.seconds`, and its worker was killed."""
+    """It exceeded `TaskLimits.seconds`, and its worker was killed."""
     MEMORY = "memory"
-    """It exceeded `Limits.private_bytes`, or the memory of the machine."""
+    """It exceeded `TaskLimits.private_bytes`, or the memory of the machine."""
     ERROR = "error"
     """It raised an exception; it is not tried again."""
 
@@ -38,7 +38,7 @@ class Task(NamedTuple):
     affinity: str = ""
 
 
-class Limits(NamedTuple):
+class TaskLimits(NamedTuple):
     """The limits of a task; 0 is no limit.
 
     `seconds` is the time of an attempt. With `waiting` it does not include the time for which the task waits for stores
@@ -68,7 +68,7 @@ class Limits(NamedTuple):
         return f"took longer than {self.seconds:g} s"
 
 
-class Outcome(NamedTuple):
+class TaskOutcome(NamedTuple):
     """How a task ended: its `value`, or with `failure` a line of `detail` that says why there is none.
 
     `attempts` counts its runs. `seconds` is what the last one took.
@@ -76,7 +76,7 @@ class Outcome(NamedTuple):
 
     task: Task
     value: Any
-    failure: Failure | None
+    failure: TaskFailure | None
     detail: str
     attempts: int
     seconds: float
@@ -89,7 +89,7 @@ class Engine(Protocol):
     def workers(self) -> int:
         """Tasks that run at a time; of a cluster, the number at the time of asking."""
 
-    def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+    def run(self, tasks: Iterable[Task], limits: TaskLimits) -> Iterator[TaskOutcome]:
         """Run `tasks` and yield one outcome for each, in the order in which they end.
 
         Tasks are taken as workers become free, at most twice the number of workers ahead of the outcomes, so `tasks`
@@ -108,7 +108,7 @@ class Reply(NamedTuple):
     """The answer of a worker to an attempt: the pickled value, or why there is none."""
 
     data: bytes
-    failure: Failure | None
+    failure: TaskFailure | None
     detail: str
     seconds: float
 
@@ -137,7 +137,7 @@ def pickled(value: Any, name: str) -> bytes:
 
 
 def perform(call: bytes, private_bytes: int, own: tuple[float, float] = (0, 0)) -> Reply:
-    """Run a call of `packed` in a worker, with `private_bytes` and `own` of `Limits`; the process ends when it is
+    """Run a call of `packed` in a worker, with `private_bytes` and `own` of `TaskLimits`; the process ends when it is
     overdue. Never raises."""
     started = time.perf_counter()
     data, failure, detail = b"", None, ""
@@ -148,21 +148,21 @@ def perform(call: bytes, private_bytes: int, own: tuple[float, float] = (0, 0)) 
             del argument
             data = pickled(value, "its result")
     except MemoryError as error:
-        failure, detail = Failure.MEMORY, memory_line(error, private_bytes)
+        failure, detail = TaskFailure.MEMORY, memory_line(error, private_bytes)
     except BaseException as error:
-        failure, detail = Failure.ERROR, one_line(error)
+        failure, detail = TaskFailure.ERROR, one_line(error)
     return Reply(data, failure, detail, time.perf_counter() - started)
 
 
-def outcome_of(task: Task, reply: Reply, attempts: int) -> Outcome:
+def outcome_of(task: Task, reply: Reply, attempts: int) -> TaskOutcome:
     """The outcome of a task that a worker has answered."""
     failure, detail, value = reply.failure, reply.detail, None
     if failure is None:
         try:
             value = pickle.loads(reply.data)
         except Exception as error:
-            failure, detail = Failure.ERROR, f"its result cannot be read back: {one_line(error)}"
-    return Outcome(task, value, failure, detail, attempts, reply.seconds)
+            failure, detail = TaskFailure.ERROR, f"its result cannot be read back: {one_line(error)}"
+    return TaskOutcome(task, value, failure, detail, attempts, reply.seconds)
 
 
 def memory_line(error: MemoryError, private_bytes: int) -> str:

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from pebble import ProcessExpired, ProcessPool
 
 from symbolize.batch.engines.engine import (
-    Failure,
-    Limits,
-    Outcome,
     Reply,
     Task,
+    TaskFailure,
+    TaskLimits,
+    TaskOutcome,
     one_line,
     outcome_of,
     packed,
@@ -47,7 +47,7 @@ LOSSES = 5
 """Times in a row that a worker may fail to start, or that a task may be lost before it began."""
 
 
-class Attempt(NamedTuple):
+class TaskAttempt(NamedTuple):
     """A run of a task: its packed call, the number of the run, and how often it was lost before it began."""
 
     task: Task
@@ -67,7 +67,7 @@ class LocalEngine(Closeable):
     def __init__(self, workers: int | None = None) -> None:
         """`workers` None: one for each core."""
         self.workers = max(1, workers or len(os.sched_getaffinity(0)))
-        self._lanes: list[Lane] = []
+        self._lanes: list[TaskLane] = []
         self._failed_starts = 0
         self._closed = False
 
@@ -77,14 +77,14 @@ class LocalEngine(Closeable):
         lanes, self._lanes = self._lanes, []
         stop(lanes)
 
-    def run(self, tasks: Iterable[Task], limits: Limits) -> Iterator[Outcome]:
+    def run(self, tasks: Iterable[Task], limits: TaskLimits) -> Iterator[TaskOutcome]:
         """See `Engine.run`. Raises SymbolizeError if workers cannot be started."""
         if self._closed:
             raise SymbolizeError("the engine is closed")
         events: SimpleQueue[Future[Any]] = SimpleQueue()
-        busy: dict[Future[Any], Lane] = {}
-        again: deque[Attempt] = deque()
-        outcomes: deque[Outcome] = deque()
+        busy: dict[Future[Any], TaskLane] = {}
+        again: deque[TaskAttempt] = deque()
+        outcomes: deque[TaskOutcome] = deque()
         fresh = iter(tasks)
         is_last = False
         try:
@@ -98,9 +98,9 @@ class LocalEngine(Closeable):
                             is_last = True
                             break
                         try:
-                            attempt = Attempt(task, packed(task))
+                            attempt = TaskAttempt(task, packed(task))
                         except Exception as error:
-                            outcomes.append(Outcome(task, None, Failure.ERROR, one_line(error), 1, 0.0))
+                            outcomes.append(TaskOutcome(task, None, TaskFailure.ERROR, one_line(error), 1, 0.0))
                             continue
                     lane = self._idle_lane()
                     future = lane.start(attempt, limits)
@@ -119,7 +119,7 @@ class LocalEngine(Closeable):
                         if self._failed_starts >= LOSSES:
                             raise SymbolizeError("worker processes cannot be started: they end before their first task")
                         again.append(attempt._replace(losses=attempt.losses + 1))
-                    elif end.failure in (None, Failure.ERROR) or attempt.number >= limits.attempts:
+                    elif end.failure in (None, TaskFailure.ERROR) or attempt.number >= limits.attempts:
                         outcomes.append(end)
                     else:
                         again.append(attempt._replace(number=attempt.number + 1))
@@ -131,14 +131,14 @@ class LocalEngine(Closeable):
             self._lanes = [lane for lane in self._lanes if lane.attempt is None]
             stop(running)
 
-    def _idle_lane(self) -> "Lane":
+    def _idle_lane(self) -> "TaskLane":
         """A worker without a task, a new one if there is none."""
         for lane in [lane for lane in self._lanes if lane.attempt is None]:
             if lane.is_alive():
                 return lane
             self._lanes.remove(lane)
             stop([lane])
-        lane = Lane()
+        lane = TaskLane()
         self._lanes.append(lane)
         return lane
 
@@ -158,14 +158,14 @@ class WorkerContext(ForkServerContext):
     Process = WorkerProcess
 
 
-class Lane:
+class TaskLane:
     """A worker process in a pebble pool, and the attempt that it runs."""
 
     def __init__(self) -> None:
         context = WorkerContext()
         context.set_forkserver_preload(PRELOADED)
         self.pool = ProcessPool(1, initializer=begin_worker, context=context)
-        self.attempt: Attempt | None = None
+        self.attempt: TaskAttempt | None = None
         self.future: Future[Any] | None = None
         self.sent = 0.0
         self.latest = math.inf
@@ -179,7 +179,7 @@ class Lane:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def start(self, attempt: Attempt, limits: Limits) -> Future[Any]:
+    def start(self, attempt: TaskAttempt, limits: TaskLimits) -> Future[Any]:
         """Send an attempt to the worker."""
         self.attempt = attempt
         self.sent = time.monotonic()
@@ -188,7 +188,7 @@ class Lane:
         self.future = self.pool.schedule(perform, (attempt.call, limits.private_bytes, limits.own), timeout=timeout)
         return self.future
 
-    def end(self, limits: Limits) -> tuple[Attempt, Outcome | None]:
+    def end(self, limits: TaskLimits) -> tuple[TaskAttempt, TaskOutcome | None]:
         """The attempt that has ended, with its outcome, None if it did not begin."""
         attempt, future = self.attempt, self.future
         assert attempt is not None and future is not None
@@ -202,17 +202,17 @@ class Lane:
             error = future.exception()
             if error is None:
                 reply: Reply = future.result()
-                self.is_good = reply.failure is not Failure.MEMORY
+                self.is_good = reply.failure is not TaskFailure.MEMORY
                 return attempt, outcome_of(attempt.task, reply, attempt.number)
         self.is_good = False
         if isinstance(error, BrokenProcessPool) and attempt.losses < LOSSES:
             return attempt, None
-        failure, detail = Failure.CRASH, "its worker process ended without an answer"
+        failure, detail = TaskFailure.CRASH, "its worker process ended without an answer"
         if isinstance(error, TimeoutError) or (isinstance(error, ProcessExpired) and error.exitcode == -OVERDUE):
-            failure, detail = Failure.TIME, limits.overdue
+            failure, detail = TaskFailure.TIME, limits.overdue
         elif isinstance(error, ProcessExpired):
             detail = f"its worker process {ending(error.exitcode)}"
-        return attempt, Outcome(attempt.task, None, failure, detail, attempt.number, seconds)
+        return attempt, TaskOutcome(attempt.task, None, failure, detail, attempt.number, seconds)
 
     def has_started(self) -> bool:
         """Whether the worker has started."""
@@ -239,7 +239,7 @@ def begin_worker() -> None:
     limit_threads(WORKER_THREADS)
 
 
-def ended(events: "SimpleQueue[Future[Any]]", busy: dict[Future[Any], Lane]) -> list[Future[Any]]:
+def ended(events: "SimpleQueue[Future[Any]]", busy: dict[Future[Any], TaskLane]) -> list[Future[Any]]:
     """The futures of `busy` that are done, at least one, or whose worker died unnoticed by pebble."""
     suspects: list[Future[Any]] = []
     while True:
@@ -261,7 +261,7 @@ def ended(events: "SimpleQueue[Future[Any]]", busy: dict[Future[Any], Lane]) -> 
             return done
 
 
-def stop(lanes: list[Lane]) -> None:
+def stop(lanes: list[TaskLane]) -> None:
     """End the workers of `lanes` at once."""
     for lane in lanes:
         lane.pool.stop()  # type: ignore[no-untyped-call]

@@ -86,7 +86,7 @@ def add_pairs(sums: dict[Any, Any], others: dict[Any, Any]) -> None:
         sums[key] = before[0] + first, before[1] + second
 
 
-class Binaries(Closeable):
+class BinaryAggregates(Closeable):
     """The sums of every binary: of all mappings with the same build id and base name of a file.
 
     Each type of values has a sum of its own. Shares are comparable between all types: the part of the value of a

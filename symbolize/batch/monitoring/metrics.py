@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.registry import Collector
 
-from symbolize.batch.engines.engine import Failure
+from symbolize.batch.engines.engine import TaskFailure
 from symbolize.batch.fetching import NOT_NEEDED
 from symbolize.batch.manifest import IGNORED, UNREACHABLE, State
 from symbolize.batch.monitoring.aggregates import has_values
@@ -41,7 +41,7 @@ FAILED: Final = 1
 """The exit code of a batch that an error or a signal ended."""
 OTHER: Final = "other"
 
-REASONS: Final = (*(each.value for each in Failure), "unreadable", "unwritable", UNREACHABLE, IGNORED, OTHER)
+REASONS: Final = (*(each.value for each in TaskFailure), "unreadable", "unwritable", UNREACHABLE, IGNORED, OTHER)
 """Why inputs are quarantined; the last is for what a later version may add."""
 
 KINDS: Final = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}

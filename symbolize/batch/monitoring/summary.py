@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.analysis.units import quantity
 from symbolize.batch.manifest import Manifest, State
-from symbolize.batch.monitoring.aggregates import Binaries, BinarySums, Percents, has_values
+from symbolize.batch.monitoring.aggregates import BinaryAggregates, BinarySums, Percents, has_values
 from symbolize.batch.monitoring.observers import Observer, duration, input_fields, one_line, rate_text
 from symbolize.batch.news import News
 from symbolize.core.closing import Closeable
@@ -117,7 +117,7 @@ class Summary(Closeable):
         self.first_warning = ""
         self.output_bytes = 0
         self.percents = Percents()
-        self.binaries = Binaries()
+        self.binaries = BinaryAggregates()
         self._rows = self._read()
 
     def close(self) -> None:

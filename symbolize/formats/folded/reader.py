@@ -9,7 +9,7 @@ from symbolize.formats.content import HEAD, Content
 from symbolize.formats.folded import scan as scanning
 from symbolize.formats.model import LoadedProfile, LoadOptions, only
 from symbolize.formats.named_stacks import MAX_LINE, NamedStacks, whole_lines
-from symbolize.formats.samples import Frame
+from symbolize.formats.samples import TextFrame
 from symbolize.formats.stand_ins import in_call, place_of
 from symbolize.names.stand_ins import StandIn, stand_in
 
@@ -53,7 +53,7 @@ def matches(head: bytes | memoryview) -> bool:
 
 def is_stack(line: bytes) -> bool:
     """Whether a line has a count at its end."""
-    scan = scanning.Scan(random_mixer(), MAX_LINE, len, len)
+    scan = scanning.FoldedScan(random_mixer(), MAX_LINE, len, len)
     scan.read(memoryview(line))
     return scan.skipped == 0
 
@@ -62,8 +62,8 @@ def read(content: Content, options: LoadOptions) -> list[LoadedProfile]:
     """The profile of a text, read in pieces. Names come with the profile; what stands in for one is looked up (R452,
     stand-ins)."""
     stacks = NamedStacks(content.name)
-    leaves, callers = Known(stacks, False), Known(stacks, True)
-    scan = scanning.Scan(random_mixer(), MAX_LINE, leaves.__getitem__, callers.__getitem__)
+    leaves, callers = FrameLocations(stacks, False), FrameLocations(stacks, True)
+    scan = scanning.FoldedScan(random_mixer(), MAX_LINE, leaves.__getitem__, callers.__getitem__)
     for text in whole_lines(content.pieces()):
         stacks.check(scan.read(memoryview(text)))
     if scan.skipped:
@@ -78,7 +78,7 @@ def read(content: Content, options: LoadOptions) -> list[LoadedProfile]:
     return only(stacks.profile([(b"samples", b"count")], offsets, locations, sums[:, None]))
 
 
-class Known(dict[bytes, int]):
+class FrameLocations(dict[bytes, int]):
     """The locations of frames, which are made when they are asked for."""
 
     def __init__(self, stacks: NamedStacks, is_caller: bool) -> None:
@@ -95,7 +95,7 @@ def _location(stacks: NamedStacks, text: bytes, is_caller: bool) -> int:
     text = text.strip()
     found = stand_in(text) if text else StandIn()
     if found is None or found.is_in_function:
-        return stacks.location(NONE, 0, [Frame(text)])
+        return stacks.location(NONE, 0, [TextFrame(text)])
     mapping, address = place_of(in_call(found) if is_caller else found)
     row = stacks.mapping(mapping) if mapping is not None else NONE
     return stacks.location(row, address, ())

@@ -1,7 +1,7 @@
 from symbolize.core.interning cimport Chunks, Lists
 
 
-cdef class Scan:
+cdef class FoldedScan:
     cdef readonly Lists stacks
     cdef readonly Py_ssize_t lines
     cdef readonly Py_ssize_t skipped

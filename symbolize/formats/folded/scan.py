@@ -41,7 +41,7 @@ def is_blank(byte: cython.uchar) -> cython.bint:
 
 
 @cython.cclass
-class Scan:
+class FoldedScan:
     """The stacks that were read, each once, with the sum of its counts: `sums` and, below 1, `parts`.
 
     `leaf_of` and `caller_of` give the number of a frame's location by its text. `mixer` comes from the caller, at

@@ -38,7 +38,7 @@ TRAMPOLINE_MIN_RECORDS = 32
 TRAMPOLINE_MIN_LEAVES = 2
 
 
-class Header(NamedTuple):
+class GperftoolsHeader(NamedTuple):
     """The header: how the words are stored, at which word the records begin, and the period in nanoseconds."""
 
     layout: str
@@ -52,7 +52,7 @@ class Header(NamedTuple):
         return struct.calcsize(self.layout)
 
 
-class Records(NamedTuple):
+class StackRecords(NamedTuple):
     """The records as CSR columns (`frames` are indices of `addresses`), and the offset of what follows them."""
 
     offsets: Int64
@@ -62,12 +62,12 @@ class Records(NamedTuple):
     end: int = 0
 
     @classmethod
-    def of(cls, offsets: Int64, counts: UInt64, addresses: UInt64, end: int = 0) -> "Records":
+    def of(cls, offsets: Int64, counts: UInt64, addresses: UInt64, end: int = 0) -> "StackRecords":
         """The records with these addresses, adjusted, in the order of all stacks."""
         distinct, frames = gperftools_records.number(addresses)
         return cls(offsets, counts, frames, distinct, end)
 
-    def without_doubled_leaves(self) -> "Records":
+    def without_doubled_leaves(self) -> "StackRecords":
         """Without the caller that is the leaf once more, adjusted like a return address (pprof's legacy reader)."""
         is_doubled = np.diff(self.offsets) > 1
         at = self.offsets[:-1][is_doubled]
@@ -150,18 +150,20 @@ def _without_others(text: bytes, begin: int, warnings: list[str]) -> bytes:
     return text[:at]
 
 
-def _read_header(data: memoryview) -> Header | None:
+def _read_header(data: memoryview) -> GperftoolsHeader | None:
     for layout in LAYOUTS:
         five = f"{layout[0]}5{layout[1]}"
         if len(data) < struct.calcsize(five):
             break
         zero, words, is_java, period, padding = struct.unpack_from(five, data)
         if zero == 0 and MIN_HEADER_WORDS <= words <= MAX_HEADER_WORDS and is_java <= 1 and period > 0 and padding == 0:
-            return Header(layout, 2 + words, is_java == 1, period * 1000)
+            return GperftoolsHeader(layout, 2 + words, is_java == 1, period * 1000)
     return None
 
 
-def _read_records(data: memoryview, header: Header, source: str, warnings: list[str], adjusts: bool) -> Records:
+def _read_records(
+    data: memoryview, header: GperftoolsHeader, source: str, warnings: list[str], adjusts: bool
+) -> StackRecords:
     words = _words(data, header.layout)
     if header.begin > len(words):
         raise InputError(source, f"the header announces {header.begin - 2} words but the file ends before", len(data))
@@ -183,7 +185,7 @@ def _read_records(data: memoryview, header: Header, source: str, warnings: list[
         record = int(np.argmax(too_large))
         at = (header.begin + 2 * record + int(offsets[record])) * header.word_size
         raise InputError(source, f"a count of {counts[record]} samples of {header.period} ns is too large", at)
-    return Records.of(offsets, counts, frames, end)
+    return StackRecords.of(offsets, counts, frames, end)
 
 
 def _words(data: memoryview, layout: str) -> UInt64:
@@ -194,7 +196,7 @@ def _words(data: memoryview, layout: str) -> UInt64:
 
 
 def _end_without_marker(
-    data: memoryview, header: Header, words: UInt64, count: int, stop: int, source: str, warnings: list[str]
+    data: memoryview, header: GperftoolsHeader, words: UInt64, count: int, stop: int, source: str, warnings: list[str]
 ) -> int:
     """Where the records end when the walk stopped at word `stop` without an end marker; says so or raises."""
     end = stop * header.word_size
@@ -214,7 +216,7 @@ def _is_memory_map(text: bytes, source: str) -> bool:
     return is_text and bool(memory_map.parse(text, source).rows)
 
 
-def _without_trampolines(records: Records, warnings: list[str]) -> Records:
+def _without_trampolines(records: StackRecords, warnings: list[str]) -> StackRecords:
     """Remove the frame that the signal handler left between leaf and caller; see `load` for when it is taken for that.
 
     Up to two such layers are removed. A layer is one address that calls the leaf in all records but one in 32
@@ -243,7 +245,7 @@ def _without_trampolines(records: Records, warnings: list[str]) -> Records:
     return records
 
 
-def _without_second_frames(records: Records, rows: Bool) -> Records:
+def _without_second_frames(records: StackRecords, rows: Bool) -> StackRecords:
     if not rows.any():
         return records
     keep = np.ones(len(records.frames), np.bool_)
@@ -253,7 +255,7 @@ def _without_second_frames(records: Records, rows: Bool) -> Records:
     return records._replace(offsets=offsets, frames=records.frames[keep])
 
 
-def _without_unused(records: Records) -> Records:
+def _without_unused(records: StackRecords) -> StackRecords:
     """Drop the addresses that only removed frames used."""
     is_used = np.zeros(len(records.addresses), np.bool_)
     is_used[records.frames] = True

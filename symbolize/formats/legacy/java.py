@@ -10,7 +10,7 @@ from symbolize.core.arrays import NONE
 from symbolize.formats.legacy.frames import ALLOCATORS, ALLOCATORS_KEPT, LOCKS
 from symbolize.formats.legacy.text import Text, integer, only_fitting, read_attributes, read_rows
 from symbolize.formats.legacy.unsampling import quotient, unsampled
-from symbolize.formats.samples import Frame, fill, name_locations, number_label, value_type
+from symbolize.formats.samples import TextFrame, fill, name_locations, number_label, value_type
 from symbolize.profile.model import Profile
 
 HEAP_TITLE: Final = re.compile(rb"--- heapz 1 ---[ \t]*$")
@@ -101,7 +101,7 @@ def name_ids(profile: Profile, data: bytes | memoryview, begin: int = 0) -> None
 
     A location that the table names has no address, the others keep their id as one. None is in a mapping.
     """
-    table: dict[int, Frame] = {}
+    table: dict[int, TextFrame] = {}
     for line in bytes(data[begin:]).split(b"\n"):
         if found := LOCATION.match(line.strip()):
             table[int(found[1], 16)] = _frame(found[2])
@@ -111,12 +111,12 @@ def name_ids(profile: Profile, data: bytes | memoryview, begin: int = 0) -> None
     locations.address = np.where(locations.has_lines(), np.uint64(0), locations.address)
 
 
-def _frame(what: bytes) -> Frame:
+def _frame(what: bytes) -> TextFrame:
     """What the table has for an id: a function with its file and line, or with the path of its library, or neither."""
     name, bracket, inside = what.rpartition(b" (")
     if bracket and inside.endswith(b")"):
         file, colon, line = inside[:-1].rpartition(b":")
         if colon and file and LINE.fullmatch(line):
-            return Frame(name.rstrip(), file, max(int(line), 0))
-        return Frame(name.rstrip(), inside[:-1].rpartition(b"/")[2])
-    return Frame(b"STUB" if STUB in what else what)
+            return TextFrame(name.rstrip(), file, max(int(line), 0))
+        return TextFrame(name.rstrip(), inside[:-1].rpartition(b"/")[2])
+    return TextFrame(b"STUB" if STUB in what else what)

@@ -19,8 +19,8 @@ from symbolize.formats.legacy.text import (
     MAP_TITLE,
     SAMPLE_OR_MAP,
     WARNING,
-    Rows,
     Text,
+    TextRows,
     attach_map,
     inside_calls,
     integer,
@@ -34,9 +34,9 @@ from symbolize.formats.legacy.text import (
 from symbolize.formats.legacy.unsampling import quotient, unsampled
 from symbolize.formats.model import LoadedProfile, LoadOptions, another_profile, only
 from symbolize.formats.samples import (
-    Frame,
     Label,
     Names,
+    TextFrame,
     fill,
     fill_samples,
     name_locations,
@@ -145,12 +145,12 @@ def load_counts(text: Text) -> Profile:
 def names_in_comments(text: Text) -> Names:
     """The functions that comments below samples have for addresses, which are those in the calls already."""
     return {
-        int(address, 16): [Frame(name, file or b"", int(line or 0))]
+        int(address, 16): [TextFrame(name, file or b"", int(line or 0))]
         for address, name, file, line in (found.groups() for found in COMMENT.finditer(text.data, text.begin))
     }
 
 
-def _label(profile: Profile, text: Text, rows: Rows) -> None:
+def _label(profile: Profile, text: Text, rows: TextRows) -> None:
     """Give samples the labels in the comment below each."""
     found = [(each.start(), each[1]) for each in LABELS.finditer(text.data, text.begin)]
     labels: list[list[Label]] = [[] for _ in range(rows.size)]
@@ -194,7 +194,7 @@ def labels_of(written: bytes) -> list[Label] | None:
 
 def load_symbols(text: Text, load_rest: Callable[[Text], Profile]) -> Profile:
     """Read the list, and what is behind it with `load_rest`."""
-    names: dict[int, list[Frame]] = {}
+    names: dict[int, list[TextFrame]] = {}
     binary = b""
     _, at = text.line_at(text.begin)
     while at < len(text.data):
@@ -203,7 +203,7 @@ def load_symbols(text: Text, load_rest: Callable[[Text], Profile]) -> Profile:
         if line.startswith(b"---"):
             break
         if found := SYMBOL.match(line):
-            names[int(found[1], 16)] = [Frame(each) for each in reversed(found[2].split(SEPARATOR)) if each]
+            names[int(found[1], 16)] = [TextFrame(each) for each in reversed(found[2].split(SEPARATOR)) if each]
         elif found := BINARY.match(line):
             binary = found[1]
     profile = load_rest(text._replace(begin=at))
@@ -269,7 +269,7 @@ def load_threads(text: Text) -> Profile:
     offsets = offsets_of([len(each) for each in threads.stacks])
     addresses = np.array([address for stack in threads.stacks for address in stack], np.uint64)
     counts = np.ones(len(threads.stacks), np.uint64)
-    found = gperftools.Records.of(offsets, counts, without_leaves(offsets, addresses)).without_doubled_leaves()
+    found = gperftools.StackRecords.of(offsets, counts, without_leaves(offsets, addresses)).without_doubled_leaves()
     fill_samples(profile, found.offsets, found.frames, found.addresses, np.ones((len(counts), 1), np.int64))
     profile.sample_types = [value_type(profile, b"thread", b"count")]
     profile.period_type, profile.period = value_type(profile, b"thread", b"count"), 1
@@ -338,7 +338,7 @@ def _sampling(text: Text, line: bytes) -> Sampling:
     return Sampling(rate, rate, has_allocated)
 
 
-def _fill(profile: Profile, text: Text, rows: Rows, sampling: Sampling) -> int:
+def _fill(profile: Profile, text: Text, rows: TextRows, sampling: Sampling) -> int:
     """Make the samples; where the text behind them begins."""
     inuse_count, inuse_size, count, size = rows.numbers
     pairs = [(count, size), (inuse_count, inuse_size)] if sampling.has_allocated else [(inuse_count, inuse_size)]

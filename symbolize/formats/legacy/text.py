@@ -49,7 +49,7 @@ class Text(NamedTuple):
         return InputError(self.source, problem, at)
 
 
-class Rows(NamedTuple):
+class TextRows(NamedTuple):
     """Rows of samples: a column for each number, the addresses of each as CSR, unadjusted, and where it begins in the
     text. `end` is where the first line behind all rows begins."""
 
@@ -64,7 +64,7 @@ class Rows(NamedTuple):
         """How many there are."""
         return len(self.lines)
 
-    def only(self, kept: Bool) -> "Rows":
+    def only(self, kept: Bool) -> "TextRows":
         """Some of the rows."""
         if kept.all():
             return self
@@ -78,7 +78,7 @@ class Rows(NamedTuple):
         )
 
 
-def read_rows(text: Text, begin: int, shape: bytes, *, comment: bytes = b"#", until_other: bool = False) -> Rows:
+def read_rows(text: Text, begin: int, shape: bytes, *, comment: bytes = b"#", until_other: bool = False) -> TextRows:
     """The rows of samples from `begin` on, up to the memory map, a line that begins with `---`, or the end.
 
     A line of another shape is left out with a warning, or ends the rows where `until_other` says so. A text that has
@@ -119,7 +119,7 @@ def read_rows(text: Text, begin: int, shape: bytes, *, comment: bytes = b"#", un
     if int(ends[count]) > MAX_FRAMES:
         raise text.error(f"{int(ends[count])} stack frames are more than a profile can index")
     found = [numbers[i * capacity : i * capacity + count] for i in range(columns)]
-    return Rows(found, ends[: count + 1], addresses[: int(ends[count])], lines[:count], at)
+    return TextRows(found, ends[: count + 1], addresses[: int(ends[count])], lines[:count], at)
 
 
 def read_attributes(text: Text) -> tuple[dict[bytes, bytes], int]:
@@ -175,7 +175,7 @@ def scaled(numbers: Int64, scale: NDArray[np.float64], fits: Bool) -> Int64:
     return np.where(fits, product, 0).astype(np.int64)
 
 
-def only_fitting(text: Text, rows: Rows, values: list[Int64], fits: Bool) -> tuple[Rows, list[Int64]]:
+def only_fitting(text: Text, rows: TextRows, values: list[Int64], fits: Bool) -> tuple[TextRows, list[Int64]]:
     """The rows with values of 64 bits; says how many others there are."""
     if left_out := int((~fits).sum()):
         text.warnings.append(f"Samples whose values exceed 64 bits: {left_out}; they are left out.")

@@ -41,7 +41,7 @@ COMMENT_COST: Final = 64
 
 
 @dataclass(frozen=True)
-class Group:
+class OtlpGroup:
     """Profiles of one scope that have the same samples, and so are one, a sample type each. The first has the samples.
     `resource` and `scope` are attributes. It is the profile `number` of the input, and `is_only` says that there is no
     other."""
@@ -69,7 +69,7 @@ def value_type(message: Message, tag: int, row: int) -> tuple[bytes, bytes]:
     return message.dictionary.text(kind), message.dictionary.text(unit)
 
 
-def build(group: Group, has_events: bool, resource_labels: Sequence[str] = ()) -> Profile:
+def build(group: OtlpGroup, has_events: bool, resource_labels: Sequence[str] = ()) -> Profile:
     """The profile of a group; with `has_events` it has a sample for each event that has a time. Its samples get the
     attributes of the resource that `resource_labels` names as labels."""
     message, dictionary = group.message, group.message.dictionary
@@ -115,7 +115,7 @@ def _totals(message: Message, row: int) -> tuple[Int64, Bool]:
     return np.where(has_values, total[offsets[1:]] - total[offsets[:-1]], times), has_values
 
 
-def _events(group: Group, has_events: bool) -> tuple[Int64, Int64, UInt64, Bool]:
+def _events(group: OtlpGroup, has_events: bool) -> tuple[Int64, Int64, UInt64, Bool]:
     """The rows of the samples, their values, a column for each type, and the time of those that are events."""
     message = group.message
     columns = [_totals(message, row) for row in group.profiles]
@@ -154,7 +154,7 @@ def _events(group: Group, has_events: bool) -> tuple[Int64, Int64, UInt64, Bool]
     return rows, np.ascontiguousarray(values), times, is_event
 
 
-def is_counted(group: Group) -> bool:
+def is_counted(group: OtlpGroup) -> bool:
     """Whether the only values are counts of samples of which each is so much time of a processor (R323, counts of
     samples)."""
     message = group.message
@@ -232,7 +232,7 @@ def _appended(offsets: Int64, labels: Labels, counts: Int64, more: Labels) -> tu
     return np.concatenate((np.zeros(1, np.int64), ends)), result
 
 
-def _add_header(profile: Profile, group: Group) -> None:
+def _add_header(profile: Profile, group: OtlpGroup) -> None:
     """Fill in what a profile has beside samples."""
     message, first, add = group.message, group.profiles[0], profile.strings.add
     types = group.types()
@@ -261,14 +261,14 @@ def _add_header(profile: Profile, group: Group) -> None:
         profile.warnings.append("the original payload that came along was left out")
 
 
-def attributes_of(group: Group) -> dict[bytes, Value]:
+def attributes_of(group: OtlpGroup) -> dict[bytes, Value]:
     """The attributes of a profile."""
     message, first = group.message, group.profiles[0]
     offsets, items = message.profiles.list(tags.PROFILE_ATTRIBUTE_INDICES)
     return message.dictionary.attributes_of(items[offsets[first] : offsets[first + 1]])
 
 
-def comments_of(group: Group) -> Iterator[bytes]:
+def comments_of(group: OtlpGroup) -> Iterator[bytes]:
     """The comments of pprof that a profile came with."""
     for key, value in attributes_of(group).items():
         if is_comment(key):
@@ -282,7 +282,7 @@ def is_comment(key: bytes) -> bool:
     return key == COMMENT or key.startswith(COMMENT + b".")
 
 
-def _comments(group: Group, attributes: dict[bytes, Value]) -> Iterator[bytes]:
+def _comments(group: OtlpGroup, attributes: dict[bytes, Value]) -> Iterator[bytes]:
     """What pprof has no field for: attributes of the profile, its scope and its resource, and its id."""
     message, first = group.message, group.profiles[0]
     rest: dict[str, Value] = {}

@@ -76,7 +76,7 @@ OLD_MESSAGE: Final = Shape(dict.fromkeys(range(1, 9), TEXT), {1: RESOURCES})
 """Until 1.6 the message has the tables itself."""
 
 
-class Other(Exception):
+class OtherMessages(Exception):
     """The bytes are not those of the shape."""
 
 
@@ -101,16 +101,16 @@ class Sniffer:
             number, wire = tag >> NUMBER, tag & WIRE_TYPE
             known = shape.fields.get(number)
             if not 0 < number < MAX_NUMBER or (known is None and not shape.is_open) or (known and wire not in known):
-                raise Other
+                raise OtherMessages
             size = {FIXED64: 8, FIXED32: 4}.get(wire, 0)
             if wire == BYTES:
                 size, at = self._varint(at, end)
             elif wire == VARINT:
                 _, at = self._varint(at, end)
             elif not size:
-                raise Other
+                raise OtherMessages
             if at + size > end:
-                raise Other
+                raise OtherMessages
             self.proofs += size > 0 and number in shape.proof
             if wire == BYTES and number in shape.inner:
                 self.compare(shape.inner[number], at, at + size)
@@ -122,7 +122,7 @@ class Sniffer:
         if found is None and end > len(self.head) < at + MAX_VARINT:
             raise Cut
         if found is None or found[1] > end:
-            raise Other
+            raise OtherMessages
         return found
 
 
@@ -137,7 +137,7 @@ def is_message(head: bytes) -> bool:
         sniffer = Sniffer(head)
         try:
             sniffer.compare(shape, 0, ENDLESS)
-        except Other:
+        except OtherMessages:
             continue
         except Cut:
             pass

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from symbolize.core.arrays import NONE, Bool, Int64, UInt64, distinct, distinct_inverse, is_among, offsets_of
 from symbolize.core.budget import Budget
 from symbolize.core.errors import InputError
-from symbolize.core.messages import Layout, Rows, Spans
+from symbolize.core.messages import MessageLayout, Rows, Spans
 from symbolize.core.protobuf import NUMBER
 from symbolize.core.string_array import StringArray
 from symbolize.formats.otlp import layouts
@@ -141,7 +141,7 @@ class Dictionary:
             each.unknown for each in (tables, self.mappings, self.locations, self.functions, self.links, self.stacks)
         )
 
-    def _table(self, tables: Rows, tag: int, layout: Layout) -> Rows:
+    def _table(self, tables: Rows, tag: int, layout: MessageLayout) -> Rows:
         return Rows(self.data, tables.spans(tag), layout, self.budget)
 
     def note(self, what: str, count: int) -> None:

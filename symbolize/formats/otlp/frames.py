@@ -54,7 +54,7 @@ LOWEST_KERNEL: Final = 1 << 30
 MAX_MAPPINGS: Final = 1 << 18
 
 
-class Frames(NamedTuple):
+class OtlpFrames(NamedTuple):
     """The locations of a profile, with mappings, functions, and the kinds of addresses of the mappings."""
 
     locations: Locations
@@ -63,7 +63,7 @@ class Frames(NamedTuple):
     kinds: UInt8
 
 
-def frames_of(dictionary: Dictionary, strings: StringNumbers, used: Int64, keeps_mappings: bool) -> Frames:
+def frames_of(dictionary: Dictionary, strings: StringNumbers, used: Int64, keeps_mappings: bool) -> OtlpFrames:
     """The locations `used` (rows of the dictionary, ascending), and the mappings that they are in; all mappings of the
     dictionary with `keeps_mappings`."""
     mapping = dictionary.location_mappings[used]
@@ -93,7 +93,7 @@ def frames_of(dictionary: Dictionary, strings: StringNumbers, used: Int64, keeps
         lines=lines,
         source_row=used,
     )
-    return Frames(locations, mappings, functions, kinds if kinds.any() else np.zeros(0, np.uint8))
+    return OtlpFrames(locations, mappings, functions, kinds if kinds.any() else np.zeros(0, np.uint8))
 
 
 def _location_attributes(dictionary: Dictionary, used: Int64) -> tuple[list[bytes], Int64, Bool]:

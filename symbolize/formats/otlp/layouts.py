@@ -2,29 +2,29 @@
 
 from typing import Final
 
-from symbolize.core.messages import Layout
+from symbolize.core.messages import MessageLayout
 from symbolize.proto import otlp_profiles_tags as tags
 
-MESSAGE: Final = Layout(spans=(tags.PROFILES_DATA_RESOURCE_PROFILES, tags.PROFILES_DATA_DICTIONARY))
-RESOURCE_PROFILES: Final = Layout(
+MESSAGE: Final = MessageLayout(spans=(tags.PROFILES_DATA_RESOURCE_PROFILES, tags.PROFILES_DATA_DICTIONARY))
+RESOURCE_PROFILES: Final = MessageLayout(
     spans=(
         tags.RESOURCE_PROFILES_RESOURCE,
         tags.RESOURCE_PROFILES_SCOPE_PROFILES,
         tags.RESOURCE_PROFILES_SCHEMA_URL,
     )
 )
-RESOURCE: Final = Layout(spans=(tags.RESOURCE_ATTRIBUTES,))
-SCOPE_PROFILES: Final = Layout(
+RESOURCE: Final = MessageLayout(spans=(tags.RESOURCE_ATTRIBUTES,))
+SCOPE_PROFILES: Final = MessageLayout(
     spans=(tags.SCOPE_PROFILES_SCOPE, tags.SCOPE_PROFILES_PROFILES, tags.SCOPE_PROFILES_SCHEMA_URL)
 )
-SCOPE: Final = Layout(
+SCOPE: Final = MessageLayout(
     spans=(
         tags.INSTRUMENTATION_SCOPE_NAME,
         tags.INSTRUMENTATION_SCOPE_VERSION,
         tags.INSTRUMENTATION_SCOPE_ATTRIBUTES,
     )
 )
-PROFILE: Final = Layout(
+PROFILE: Final = MessageLayout(
     numbers=(
         tags.PROFILE_TIME_UNIX_NANO,
         tags.PROFILE_DURATION_NANO,
@@ -41,12 +41,12 @@ PROFILE: Final = Layout(
         tags.PROFILE_ORIGINAL_PAYLOAD,
     ),
 )
-VALUE_TYPE: Final = Layout(numbers=(tags.VALUE_TYPE_TYPE_STRINDEX, tags.VALUE_TYPE_UNIT_STRINDEX))
-SAMPLE: Final = Layout(
+VALUE_TYPE: Final = MessageLayout(numbers=(tags.VALUE_TYPE_TYPE_STRINDEX, tags.VALUE_TYPE_UNIT_STRINDEX))
+SAMPLE: Final = MessageLayout(
     numbers=(tags.SAMPLE_STACK_INDEX, tags.SAMPLE_LINK_INDEX),
     lists=(tags.SAMPLE_ATTRIBUTE_INDICES, tags.SAMPLE_VALUES, tags.SAMPLE_TIMESTAMPS_UNIX_NANO),
 )
-DICTIONARY: Final = Layout(
+DICTIONARY: Final = MessageLayout(
     spans=(
         tags.PROFILES_DICTIONARY_MAPPING_TABLE,
         tags.PROFILES_DICTIONARY_LOCATION_TABLE,
@@ -57,7 +57,7 @@ DICTIONARY: Final = Layout(
         tags.PROFILES_DICTIONARY_STACK_TABLE,
     )
 )
-MAPPING: Final = Layout(
+MAPPING: Final = MessageLayout(
     numbers=(
         tags.MAPPING_MEMORY_START,
         tags.MAPPING_MEMORY_LIMIT,
@@ -66,13 +66,13 @@ MAPPING: Final = Layout(
     ),
     lists=(tags.MAPPING_ATTRIBUTE_INDICES,),
 )
-LOCATION: Final = Layout(
+LOCATION: Final = MessageLayout(
     numbers=(tags.LOCATION_MAPPING_INDEX, tags.LOCATION_ADDRESS),
     lists=(tags.LOCATION_ATTRIBUTE_INDICES,),
     spans=(tags.LOCATION_LINES,),
 )
-LINE: Final = Layout(numbers=(tags.LINE_FUNCTION_INDEX, tags.LINE_LINE, tags.LINE_COLUMN))
-FUNCTION: Final = Layout(
+LINE: Final = MessageLayout(numbers=(tags.LINE_FUNCTION_INDEX, tags.LINE_LINE, tags.LINE_COLUMN))
+FUNCTION: Final = MessageLayout(
     numbers=(
         tags.FUNCTION_NAME_STRINDEX,
         tags.FUNCTION_SYSTEM_NAME_STRINDEX,
@@ -80,13 +80,13 @@ FUNCTION: Final = Layout(
         tags.FUNCTION_START_LINE,
     )
 )
-LINK: Final = Layout(spans=(tags.LINK_TRACE_ID, tags.LINK_SPAN_ID))
-STACK: Final = Layout(lists=(tags.STACK_LOCATION_INDICES,))
-ATTRIBUTE: Final = Layout(
+LINK: Final = MessageLayout(spans=(tags.LINK_TRACE_ID, tags.LINK_SPAN_ID))
+STACK: Final = MessageLayout(lists=(tags.STACK_LOCATION_INDICES,))
+ATTRIBUTE: Final = MessageLayout(
     numbers=(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX, tags.KEY_VALUE_AND_UNIT_UNIT_STRINDEX),
     spans=(tags.KEY_VALUE_AND_UNIT_VALUE,),
 )
-VALUE: Final = Layout(
+VALUE: Final = MessageLayout(
     numbers=(
         tags.ANY_VALUE_BOOL_VALUE,
         tags.ANY_VALUE_INT_VALUE,
@@ -100,6 +100,6 @@ VALUE: Final = Layout(
         tags.ANY_VALUE_BYTES_VALUE,
     ),
 )
-ARRAY: Final = Layout(spans=(tags.ARRAY_VALUE_VALUES,))
-PAIRS: Final = Layout(spans=(tags.KEY_VALUE_LIST_VALUES,))
-PAIR: Final = Layout(numbers=(tags.KEY_VALUE_KEY_STRINDEX,), spans=(tags.KEY_VALUE_KEY, tags.KEY_VALUE_VALUE))
+ARRAY: Final = MessageLayout(spans=(tags.ARRAY_VALUE_VALUES,))
+PAIRS: Final = MessageLayout(spans=(tags.KEY_VALUE_LIST_VALUES,))
+PAIR: Final = MessageLayout(numbers=(tags.KEY_VALUE_KEY_STRINDEX,), spans=(tags.KEY_VALUE_KEY, tags.KEY_VALUE_VALUE))

@@ -11,15 +11,15 @@ from symbolize.core.budget import Budget
 from symbolize.core.errors import UsageError
 from symbolize.core.message_fields import Messages, Number
 from symbolize.core.message_scan import field_begins, without_fields
-from symbolize.core.messages import Layout, Rows, Spans
+from symbolize.core.messages import MessageLayout, Rows, Spans
 from symbolize.core.protobuf import NUMBER, field, varint
 from symbolize.formats.files import write_pieces
 from symbolize.formats.otlp.writer import IS_FOLDED, any_value, utf8
 from symbolize.profile.model import Profile
 from symbolize.proto import otlp_profiles_tags as tags
 
-MESSAGE: Final = Layout(spans=(tags.PROFILES_DATA_DICTIONARY,))
-DICTIONARY: Final = Layout(
+MESSAGE: Final = MessageLayout(spans=(tags.PROFILES_DATA_DICTIONARY,))
+DICTIONARY: Final = MessageLayout(
     spans=(
         tags.PROFILES_DICTIONARY_MAPPING_TABLE,
         tags.PROFILES_DICTIONARY_LOCATION_TABLE,
@@ -28,11 +28,11 @@ DICTIONARY: Final = Layout(
         tags.PROFILES_DICTIONARY_ATTRIBUTE_TABLE,
     )
 )
-LOCATION: Final = Layout(
+LOCATION: Final = MessageLayout(
     numbers=(tags.LOCATION_MAPPING_INDEX,), lists=(tags.LOCATION_ATTRIBUTE_INDICES,), spans=(tags.LOCATION_LINES,)
 )
-MAPPING: Final = Layout(lists=(tags.MAPPING_ATTRIBUTE_INDICES,))
-FUNCTION: Final = Layout(
+MAPPING: Final = MessageLayout(lists=(tags.MAPPING_ATTRIBUTE_INDICES,))
+FUNCTION: Final = MessageLayout(
     numbers=(
         tags.FUNCTION_NAME_STRINDEX,
         tags.FUNCTION_SYSTEM_NAME_STRINDEX,
@@ -40,7 +40,7 @@ FUNCTION: Final = Layout(
         tags.FUNCTION_START_LINE,
     )
 )
-ATTRIBUTE: Final = Layout(
+ATTRIBUTE: Final = MessageLayout(
     numbers=(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX, tags.KEY_VALUE_AND_UNIT_UNIT_STRINDEX),
     spans=(tags.KEY_VALUE_AND_UNIT_VALUE,),
 )
@@ -51,7 +51,7 @@ TRUE: Final = any_value(True)
 FALSE: Final = any_value(False)
 
 
-class Function(NamedTuple):
+class LineFunction(NamedTuple):
     """A function: name, system name, file name and start line."""
 
     name: bytes
@@ -60,7 +60,7 @@ class Function(NamedTuple):
     start_line: int
 
 
-class Found(NamedTuple):
+class LocationLines(NamedTuple):
     """What was found for some locations, by their rows: lines, of which those of location i are `offsets[i]` up to
     `offsets[i + 1]`, each of a function by its number, and which locations share their code."""
 
@@ -80,7 +80,7 @@ class Edit(NamedTuple):
     content: bytes
 
 
-class Message:
+class LineMessage:
     """The tables of a message that lines are in."""
 
     def __init__(self, data: memoryview) -> None:
@@ -89,7 +89,7 @@ class Message:
         self._tables = self._rows(self._dictionaries, DICTIONARY)
         self.locations = self._rows(self._tables.spans(tags.PROFILES_DICTIONARY_LOCATION_TABLE), LOCATION)
 
-    def _rows(self, spans: Spans, layout: Layout) -> Rows:
+    def _rows(self, spans: Spans, layout: MessageLayout) -> Rows:
         return Rows(self._data, spans, layout, Budget("the message", 0, READ_BEFORE, 0))
 
     def without_lines(self) -> Bool:
@@ -97,7 +97,7 @@ class Message:
         without: Bool = np.diff(self.locations.spans(tags.LOCATION_LINES).offsets) == 0
         return without
 
-    def with_lines(self, found: Found, functions: Sequence[Function]) -> bytes:
+    def with_lines(self, found: LocationLines, functions: Sequence[LineFunction]) -> bytes:
         """The message with lines for some locations, whose functions are numbers in `functions`."""
         if not len(found.rows):
             return bytes(self._data)
@@ -112,7 +112,9 @@ class Message:
             count += field_begins(self._data, begin, end, table, begins[count:].data)
         return begins
 
-    def _location_edits(self, found: Found, functions: Sequence[Function], tables: "Additions") -> Iterator[Edit]:
+    def _location_edits(
+        self, found: LocationLines, functions: Sequence[LineFunction], tables: "Additions"
+    ) -> Iterator[Edit]:
         """The locations with their lines behind what they had. `is_folded` becomes that of the lookup."""
         used, which = distinct_inverse(found.function)
         first = np.empty(len(used), np.int64)
@@ -147,7 +149,9 @@ class Message:
                 mine += packed(tags.LOCATION_ATTRIBUTE_INDICES_PACKED, kept)
             yield Edit(int(begins[row]), end, field(tags.PROFILES_DICTIONARY_LOCATION_TABLE, content + mine))
 
-    def _mapping_edits(self, found: Found, functions: Sequence[Function], tables: "Additions") -> Iterator[Edit]:
+    def _mapping_edits(
+        self, found: LocationLines, functions: Sequence[LineFunction], tables: "Additions"
+    ) -> Iterator[Edit]:
         """The mappings whose flags are false and would be wrong; flags that are not there stay so."""
         owner = self.locations.signed(tags.LOCATION_MAPPING_INDEX)[found.rows]
         has_file = np.array([bool(each.filename) for each in functions], np.bool_)[found.function]
@@ -231,7 +235,7 @@ class Additions:
             self._added[0].append(field(tags.PROFILES_DICTIONARY_STRING_TABLE, text))
         return self._strings[text]
 
-    def function(self, function: Function) -> int:
+    def function(self, function: LineFunction) -> int:
         """The row of a function."""
         key = *map(self.string, function[:-1]), function.start_line
         if key not in self._functions:
@@ -296,11 +300,11 @@ class OtlpLines:
         self.addresses = 0
         self._container = container
         self._modules: set[tuple[bytes, bytes]] = set()
-        self._messages = [Message(data) for data in container.messages]
+        self._messages = [LineMessage(data) for data in container.messages]
         self._begins = offsets_of([len(each.locations) for each in self._messages])
         self._is_open = container.without_names() | replaces
-        self._functions: dict[Function, int] = {}
-        self._found: list[Found] = []
+        self._functions: dict[LineFunction, int] = {}
+        self._found: list[LocationLines] = []
 
     @property
     def modules(self) -> int:
@@ -332,11 +336,11 @@ class OtlpLines:
         numbers = []
         for row in used.tolist():
             name, system_name, filename = (utf8(text[int(column[row])]) for column in columns)
-            function = Function(name, system_name, filename, int(functions.start_line[row]))
+            function = LineFunction(name, system_name, filename, int(functions.start_line[row]))
             numbers.append(self._functions.setdefault(function, len(self._functions)))
         self.addresses += len(rows)
         self._found.append(
-            Found(
+            LocationLines(
                 locations.source_row[rows],
                 offsets_of(counts),
                 np.array(numbers, np.int64)[which],
@@ -364,7 +368,7 @@ class OtlpLines:
             for number, message in enumerate(self._messages):
                 mine = order[edges[number] : edges[number + 1]]
                 taken = ranges(offsets[mine], counts[mine])
-                found = Found(
+                found = LocationLines(
                     rows[mine] - self._begins[number],
                     offsets_of(counts[mine]),
                     function[taken],

@@ -9,7 +9,7 @@ import numpy as np
 from symbolize.core.arrays import Int64, UInt64
 from symbolize.core.budget import MEMORY, Budget
 from symbolize.core.errors import InputError
-from symbolize.core.messages import Layout, Rows, Spans
+from symbolize.core.messages import MessageLayout, Rows, Spans
 from symbolize.core.protobuf import BYTES, NUMBER, VARINT, WIRE_TYPE
 from symbolize.formats.otlp import layouts
 from symbolize.formats.otlp.dictionary import Dictionary
@@ -24,9 +24,9 @@ case, and for each byte of the messages. Deep stacks that many samples share tak
 REPEATED: Final = (64 << 20, 24, MEMORY)
 """Bytes of labels while they are made, and of texts that each profile has, likewise (R276, size of tables)."""
 
-MESSAGE_1_6: Final = Layout(spans=(6 << NUMBER | BYTES,))
+MESSAGE_1_6: Final = MessageLayout(spans=(6 << NUMBER | BYTES,))
 """The strings, which the message itself had in 1.6."""
-PROFILE_1_7: Final = Layout(
+PROFILE_1_7: Final = MessageLayout(
     numbers=(tags.PROFILE_PERIOD_TYPE & ~WIRE_TYPE | VARINT,), spans=(tags.PROFILE_TIME_UNIX_NANO & ~WIRE_TYPE | BYTES,)
 )
 """What profiles have only before 1.8: a duration, and a list of locations or of mappings."""
@@ -40,14 +40,14 @@ OLD_VALUES, OLD_ATTRIBUTES, OLD_LINK = (
     tags.SAMPLE_VALUES,
 )
 """The tags that fields of samples had in 1.8 and 1.9, which are those of others now."""
-OLD_SAMPLE: Final = Layout(
+OLD_SAMPLE: Final = MessageLayout(
     numbers=(tags.SAMPLE_STACK_INDEX, OLD_LINK),
     lists=(OLD_VALUES, OLD_ATTRIBUTES, tags.SAMPLE_TIMESTAMPS_UNIX_NANO),
 )
-PACKED_SAMPLE: Final = Layout(
+PACKED_SAMPLE: Final = MessageLayout(
     spans=(tags.SAMPLE_ATTRIBUTE_INDICES_PACKED, tags.SAMPLE_LINK_INDEX | BYTES, tags.SAMPLE_VALUES_PACKED)
 )
-EITHER_SAMPLE: Final = Layout(
+EITHER_SAMPLE: Final = MessageLayout(
     lists=(
         tags.SAMPLE_ATTRIBUTE_INDICES,
         tags.SAMPLE_LINK_INDEX,
@@ -104,7 +104,7 @@ class Message:
             + self.dictionary.unknown
         )
 
-    def _rows(self, spans: Spans, layout: Layout) -> Rows:
+    def _rows(self, spans: Spans, layout: MessageLayout) -> Rows:
         """The rows of what a message has few of."""
         if len(spans) > MAX_PROFILES:
             raise InputError(self.budget.source, f"has more than {MAX_PROFILES} resources, scopes or profiles")

@@ -15,7 +15,7 @@ from symbolize.core.messages import Rows, Spans
 from symbolize.formats.content import Content
 from symbolize.formats.model import LoadedProfile, LoadOptions
 from symbolize.formats.otlp import layouts
-from symbolize.formats.otlp.build import TYPE_ORDER, Group, build, value_type
+from symbolize.formats.otlp.build import TYPE_ORDER, OtlpGroup, build, value_type
 from symbolize.formats.otlp.containers import Container, framing_of, opened
 from symbolize.formats.otlp.dictionary import Value, shown
 from symbolize.formats.otlp.messages import Made, Message
@@ -41,7 +41,7 @@ def read(content: Content, options: LoadOptions) -> list[LoadedProfile]:
     assert framing is not None
     container = opened(content.whole(), framing, content.name)
     warnings = ["The input is cut short: its last message was left out."] if container.is_cut else []
-    groups: list[Group] = []
+    groups: list[OtlpGroup] = []
     locations = 0
     made = Made(content.name, sum(map(len, container.messages)))
     for data in container.messages:
@@ -76,7 +76,7 @@ def _message_warnings(message: Message) -> Iterator[str]:
         yield "The samples have the order of fields of opentelemetry-proto 1.8 and 1.9."
 
 
-def _nothing(groups: list[Group]) -> str:
+def _nothing(groups: list[OtlpGroup]) -> str:
     """Why there is no profile."""
     if not groups:
         return "is OTLP without profiles"
@@ -84,13 +84,13 @@ def _nothing(groups: list[Group]) -> str:
     return f"the messages have no such profile; they have {names}"
 
 
-def _is_chosen(group: Group, options: LoadOptions) -> bool:
+def _is_chosen(group: OtlpGroup, options: LoadOptions) -> bool:
     """Whether a profile is wanted."""
     process = _process_of(group.resource).encode("utf-8", "surrogateescape")
     return options.choice.takes(kind_of(group), _pid_of(group.resource), process)
 
 
-def kind_of(group: Group) -> str:
+def kind_of(group: OtlpGroup) -> str:
     """What a profile is of, in a word: the type of its period, else that of its values."""
     kind = group.period_type()[0] or group.types()[0][0]
     return kind[:MAX_NAME].decode("utf-8", "backslashreplace") or "profile"
@@ -110,7 +110,7 @@ def _pid_of(resource: Mapping[str, Value]) -> int | None:
     return pid if isinstance(pid, int) and not isinstance(pid, bool) else None
 
 
-def _loaded(group: Group, count: int, options: LoadOptions, container: Container) -> LoadedProfile:
+def _loaded(group: OtlpGroup, count: int, options: LoadOptions, container: Container) -> LoadedProfile:
     """A profile, made when it is asked for."""
     pid, process, kind = _pid_of(group.resource), _process_of(group.resource), kind_of(group)
     who = re.sub(r"[^A-Za-z0-9._-]", "_", str(pid) if pid is not None else process)[:64].lstrip(".")
@@ -127,7 +127,7 @@ def _loaded(group: Group, count: int, options: LoadOptions, container: Container
     )
 
 
-def groups_of(message: Message) -> Iterator[Group]:
+def groups_of(message: Message) -> Iterator[OtlpGroup]:
     """The profiles of a message; those of one scope with the same samples are one (R324, profiles of a scope)."""
     resource_attributes: dict[int, dict[str, Value]] = {}
     profiles = message.scopes.spans(tags.SCOPE_PROFILES_PROFILES)
@@ -150,11 +150,11 @@ def groups_of(message: Message) -> Iterator[Group]:
         for row in (first + each for each in order):
             kind = value_type(message, tags.PROFILE_SAMPLE_TYPE, row)
             if group and (kind in types or not is_same(message, group[0], row)):
-                yield Group(message, tuple(group), resource_attributes[resource], attributes, name)
+                yield OtlpGroup(message, tuple(group), resource_attributes[resource], attributes, name)
                 group, types = [], set()
             group.append(row)
             types.add(kind)
-        yield Group(message, tuple(group), resource_attributes[resource], attributes, name)
+        yield OtlpGroup(message, tuple(group), resource_attributes[resource], attributes, name)
 
 
 def _scope(message: Message, spans: Spans) -> tuple[str, dict[str, Value]]:

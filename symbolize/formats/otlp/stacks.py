@@ -6,7 +6,7 @@ import numpy as np
 
 from symbolize.core.arrays import NONE, Bool, Int64, offsets_of, ranges
 from symbolize.formats.model import LoadedProfile
-from symbolize.formats.otlp.build import CPU_NANOSECONDS, Group, comments_of, is_counted, locations_of
+from symbolize.formats.otlp.build import CPU_NANOSECONDS, OtlpGroup, comments_of, is_counted, locations_of
 from symbolize.formats.otlp.frames import frames_of, process_frames
 from symbolize.formats.otlp.labels import StringNumbers
 from symbolize.formats.otlp.messages import Message
@@ -20,7 +20,7 @@ from symbolize.proto import otlp_profiles_tags as tags
 def profiles_of_stacks(profiles: Sequence[LoadedProfile]) -> Iterator[Profile]:
     """What has to be looked up for the lines of some profiles of an OTLP input: of each message a profile of the
     stacks of all processes (R326, OTLP with lines), and behind it the profiles that need one of their own."""
-    messages: dict[int, list[tuple[LoadedProfile, Group]]] = {}
+    messages: dict[int, list[tuple[LoadedProfile, OtlpGroup]]] = {}
     for each in profiles:
         assert each.group is not None
         messages.setdefault(id(each.group.message), []).append((each, each.group))
@@ -36,7 +36,7 @@ def profiles_of_stacks(profiles: Sequence[LoadedProfile]) -> Iterator[Profile]:
                 yield loaded.profile
 
 
-def needs_process(message: Message, groups: Sequence[Group], special: Bool) -> list[bool]:
+def needs_process(message: Message, groups: Sequence[OtlpGroup], special: Bool) -> list[bool]:
     """Which groups have locations without names that are `special`."""
     dictionary = message.dictionary
     is_special = special & dictionary.without_names
@@ -50,13 +50,13 @@ def needs_process(message: Message, groups: Sequence[Group], special: Bool) -> l
     return [bool(each) for each in total[last] > total[first]]
 
 
-def samples_of(message: Message, groups: Sequence[Group]) -> tuple[Int64, Int64]:
+def samples_of(message: Message, groups: Sequence[OtlpGroup]) -> tuple[Int64, Int64]:
     """Where the samples of groups begin and end."""
     rows = np.array([each.profiles[0] for each in groups], np.int64)
     return message.sample_offsets[rows], message.sample_offsets[rows + 1]
 
 
-def profile_of_stacks(message: Message, groups: Sequence[Group], special: Bool) -> Profile:
+def profile_of_stacks(message: Message, groups: Sequence[OtlpGroup], special: Bool) -> Profile:
     """The stacks of some groups, each once, weighed by how many samples have it in each sample type of the first group.
     Locations that are `special` have names, and no address here: in the memory of another process they would be other
     code. Raises InputError for stacks that multiply what the message has."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from symbolize.formats.perf.header import BuildId
+from symbolize.formats.perf.header import RecordedBuildId
 from symbolize.profile.model import IdOrigin
 
 KERNEL: Final = re.compile(rb"\[kernel[^]]*\]\w*|(?:.*/)?vmlinux[^/]*|/proc/kcore")
@@ -24,7 +24,7 @@ class FileId(NamedTuple):
     generation: int
 
 
-class Files:
+class RecordedFiles:
     """The files that the paths of mappings were of, each by its number among those of its path."""
 
     def __init__(self) -> None:
@@ -57,8 +57,8 @@ class BuildIds:
     its modules and the vdso are from memory.
     """
 
-    def __init__(self, entries: Sequence[BuildId]) -> None:
-        self._by_name: dict[bytes, BuildId] = {}
+    def __init__(self, entries: Sequence[RecordedBuildId]) -> None:
+        self._by_name: dict[bytes, RecordedBuildId] = {}
         self._ambiguous: set[bytes] = set()
         self._modules: dict[bytes, bytes] = {}
         self._kernel = b""

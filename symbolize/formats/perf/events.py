@@ -48,7 +48,7 @@ HYBRID: Final = re.compile(rb"cpu_(?:core|atom|lowpower)/(.*)")
 """The events of one kind of the cores of a processor."""
 
 
-class Layout(NamedTuple):
+class EventLayout(NamedTuple):
     """What a `perf.scan.Scan` is given: a row of words for each event, the DWARF number of each recorded
     register (-1: none), and where ids are."""
 
@@ -66,7 +66,7 @@ def machine_of(arch: bytes, events: Sequence[Event]) -> str:
     return {X86_BITS: "x86-64", ARM_BITS: "aarch64"}.get(masks.pop() if len(masks) == 1 else 0, "")
 
 
-def layout_of(events: Sequence[Event], machine: str) -> Layout:
+def layout_of(events: Sequence[Event], machine: str) -> EventLayout:
     """Where the fields of samples of the events are (R291, ids of events)."""
     table = np.zeros((len(events), n.EVENT_WORDS), np.uint64)
     columns = np.full((len(events), REGISTER_BITS), NONE, np.int32)
@@ -89,7 +89,7 @@ def layout_of(events: Sequence[Event], machine: str) -> Layout:
             table[row, n.IP_REGISTER] = bits.index(PC[machine]) + 1
             for i, bit in enumerate(bits):
                 columns[row, i] = NUMBERS[machine].get(bit, NONE)
-    return Layout(table, columns, *_id_positions(events))
+    return EventLayout(table, columns, *_id_positions(events))
 
 
 def _id_positions(events: Sequence[Event]) -> tuple[int, int]:
@@ -107,7 +107,7 @@ def _id_positions(events: Sequence[Event]) -> tuple[int, int]:
     return n.RECORD_HEADER + 8 * before, 8 * behind if first.has_sample_id else 0
 
 
-class Columns(NamedTuple):
+class EventColumns(NamedTuple):
     """What samples are counted under: name and unit of each pair of values, and which of them each event has."""
 
     names: list[bytes]
@@ -115,7 +115,7 @@ class Columns(NamedTuple):
     of_event: Int32
 
 
-def columns_of(events: Sequence[Event], used: set[int]) -> Columns:
+def columns_of(events: Sequence[Event], used: set[int]) -> EventColumns:
     """The sample types. Events of the same name are one, and so are those that differ in the kind of core only (R292,
     events of hybrid processors). The events that carry side-band records only have none, unless they are `used` or
     all."""
@@ -134,4 +134,4 @@ def columns_of(events: Sequence[Event], used: set[int]) -> Columns:
             title = event_name + (b":" + modifiers if modifiers else b"")
         of_event[row] = names.setdefault(title, len(names))
     units = [b"nanoseconds" if CLOCKS.match(name) else b"count" for name in names]
-    return Columns(list(names), units, of_event)
+    return EventColumns(list(names), units, of_event)

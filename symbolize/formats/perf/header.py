@@ -113,7 +113,7 @@ class Event:
         return names[config] if config < len(names) else b"%d:%#x" % (self.type, self.config)
 
 
-class BuildId(NamedTuple):
+class RecordedBuildId(NamedTuple):
     """An entry of the table of build ids."""
 
     name: bytes
@@ -144,11 +144,11 @@ def read_event(data: bytes | memoryview, is_big: bool) -> Event:
 
 
 @dataclass(eq=False)
-class Facts:
+class RecordingFacts:
     """What the feature sections say. `is_big` is the byte order of the file."""
 
     is_big: bool = False
-    build_ids: list[BuildId] = field(default_factory=list)
+    build_ids: list[RecordedBuildId] = field(default_factory=list)
     hostname: bytes = b""
     release: bytes = b""
     version: bytes = b""
@@ -225,7 +225,7 @@ SIMPLEPERF_FILE: Final = (
 )
 
 
-def read_build_id(misc: int, body: bytes) -> BuildId:
+def read_build_id(misc: int, body: bytes) -> RecordedBuildId:
     """An entry of the table of build ids, from the bytes behind its header (R289, sizes of build ids).
 
     The byte behind the id is its size if `misc` says so. Else zeros at its end, four at a time, are padding.
@@ -241,7 +241,7 @@ def read_build_id(misc: int, body: bytes) -> BuildId:
         build_id = b""
     mode = misc & n.MODE_MASK
     name = body[8 + BUILD_ID_ROOM :].partition(b"\0")[0]
-    return BuildId(name, build_id, mode in (n.KERNEL_MODE, n.GUEST_KERNEL_MODE), mode >= n.GUEST_KERNEL_MODE)
+    return RecordedBuildId(name, build_id, mode in (n.KERNEL_MODE, n.GUEST_KERNEL_MODE), mode >= n.GUEST_KERNEL_MODE)
 
 
 def read_conversion(record: Bytes) -> TimeConversion | None:

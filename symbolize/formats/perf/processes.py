@@ -10,7 +10,7 @@ from symbolize.core.arrays import NONE, TOP, Bool, Int64
 from symbolize.core.mapped_names import Mapped, mapped_by
 from symbolize.formats.model import Choice
 from symbolize.formats.perf import numbers as n
-from symbolize.formats.perf.build_ids import FileId, Files
+from symbolize.formats.perf.build_ids import FileId, RecordedFiles
 from symbolize.formats.perf.header import BUILD_ID_ROOM
 from symbolize.profile.strings import Strings
 
@@ -40,7 +40,7 @@ STAND_INS: Final = (b"[unknown]", b"[kernel.kallsyms]", b"[guest]", b"[hyperviso
 """Names of the mappings that stand for what no other holds, by row (R302, stand-ins for no mapping)."""
 
 
-class Mapping(NamedTuple):
+class RecordedMapping(NamedTuple):
     """What is mapped at a range of addresses. `symbol` is the function that it consists of, 0 if it is a file.
 
     Those of several processes that are equal are one. Those of files without a build id of their own differ by the
@@ -59,7 +59,7 @@ class Mapping(NamedTuple):
     elsewhere: bool = False
 
 
-class Space:
+class AddressSpace:
     """The mappings of a process: disjoint, ascending. `users` is how many processes have them, those that were forked
     off too; `holder` is the row of the process that entered them into the pool."""
 
@@ -72,9 +72,9 @@ class Space:
         self.users = 1
         self.holder = NONE
 
-    def copy(self) -> "Space":
+    def copy(self) -> "AddressSpace":
         """The same mappings, to be changed."""
-        other = Space()
+        other = AddressSpace()
         other.starts, other.limits, other.rows = self.starts.copy(), self.limits.copy(), self.rows.copy()
         return other
 
@@ -91,7 +91,7 @@ class Process:
         self.mounts = NO_MOUNTS
         self.pid = pid
         self.comm = 0
-        self.space = Space()
+        self.space = AddressSpace()
         self.main = n.UNKNOWN_MAPPING
         self.is_main_named = False
 
@@ -101,28 +101,28 @@ IDLE_COMM: Final = b"swapper"
 """The idle threads of all processors, of which no record has the name; perf calls them so itself."""
 
 
-class Processes:
+class RecordedProcesses:
     """What the side-band records say, entered into the tables of `samples`, a `perf.samples.Samples`."""
 
     def __init__(self, samples: Any, strings: Strings, choice: Choice) -> None:
         self._samples = samples
         self._strings = strings
         self._choice = choice
-        self.mappings: list[Mapping] = []
-        self._mapping_rows: dict[Mapping, int] = {}
+        self.mappings: list[RecordedMapping] = []
+        self._mapping_rows: dict[RecordedMapping, int] = {}
         self.of_pid: dict[int, Process] = {}
         self.all: list[Process] = []
         self._exited: list[Process] = []
         self._maps = 0
         self._images = 0
-        self._alike: dict[Mapping, int] = {}
+        self._alike: dict[RecordedMapping, int] = {}
         self._first_mounts = NO_MOUNTS
-        self.files = Files()
+        self.files = RecordedFiles()
         self.too_many_maps = 0
         self.too_many_processes = 0
         self._others: Process | None = None
         for name in STAND_INS:
-            self._mapping(Mapping(0, TOP, 0, strings.add(name)))
+            self._mapping(RecordedMapping(0, TOP, 0, strings.add(name)))
         self.kernel = self._new_process(-1)
 
     def thread(self, pid: int, tid: int) -> int:
@@ -157,7 +157,7 @@ class Processes:
         if process is self._others:
             return
         if is_exec:
-            self._set_space(process, Space())
+            self._set_space(process, AddressSpace())
             process.main, process.is_main_named, process.image = n.UNKNOWN_MAPPING, False, self._new_image()
         if is_exec or pid == tid or not process.comm:
             process.comm = comm
@@ -245,7 +245,7 @@ class Processes:
         if not is_kernel and mapped_by(name) is Mapped.ANONYMOUS:
             name = b"/tmp/perf-%d.map" % pid
         build_id = build_id[:BUILD_ID_ROOM] if any(build_id) else b""
-        mapping = Mapping(start, limit, offset, self._strings.add(name), build_id)
+        mapping = RecordedMapping(start, limit, offset, self._strings.add(name), build_id)
         if not (is_kernel or mapping.build_id) and name.startswith(b"/") and not name.startswith(JIT_MAP):
             mapping = self._own(mapping, process, file)
         row = self._mapping(mapping)
@@ -270,10 +270,10 @@ class Processes:
             self._cut(self.kernel, start, limit)
             return
         module = self._strings.add(b"[bpf]" if is_bpf else b"[kernel.ool]")
-        row = self._mapping(Mapping(start, limit, 0, module, symbol=self._strings.add(name)))
+        row = self._mapping(RecordedMapping(start, limit, 0, module, symbol=self._strings.add(name)))
         self._put(self.kernel, start, limit, row)
 
-    def _own(self, mapping: Mapping, process: Process, file: FileId) -> Mapping:
+    def _own(self, mapping: RecordedMapping, process: Process, file: FileId) -> RecordedMapping:
         """A mapping of a file as that of a process alone, unless too many others have its like."""
         elsewhere = process.mounts not in (NO_MOUNTS, self._first_mounts)
         alike = mapping._replace(file=self.files.number(mapping.name, file), elsewhere=elsewhere)
@@ -309,7 +309,7 @@ class Processes:
         wanted = self._choice.takes("cpu", process.pid, self._strings[process.comm])
         self._samples.set_process(process.row, process.comm, wanted)
 
-    def _mapping(self, mapping: Mapping) -> int:
+    def _mapping(self, mapping: RecordedMapping) -> int:
         row = self._mapping_rows.get(mapping)
         if row is None:
             row = self._mapping_rows[mapping] = len(self.mappings)
@@ -338,7 +338,7 @@ class Processes:
             if not fits and bisect_right(space.limits, start) == bisect_left(space.starts, limit):
                 return None
             self.too_many_maps += 0 if fits else len(space.rows)
-            self._set_space(process, space.copy() if fits else Space())
+            self._set_space(process, space.copy() if fits else AddressSpace())
         space = process.space
         self._samples.set_stale(process.row)
         first = bisect_right(space.limits, start)
@@ -359,10 +359,10 @@ class Processes:
     def _fits(self, count: int) -> bool:
         """Whether there may be so many more mappings, for which those of processes that ended are forgotten."""
         while self._maps + count > MAX_ALL_MAPS and self._exited:
-            self._set_space(self._exited.pop(), Space())
+            self._set_space(self._exited.pop(), AddressSpace())
         return self._maps + count <= MAX_ALL_MAPS
 
-    def _set_space(self, process: Process, space: Space) -> None:
+    def _set_space(self, process: Process, space: AddressSpace) -> None:
         process.space.users -= 1
         if not process.space.users:
             self._maps -= len(process.space.rows)

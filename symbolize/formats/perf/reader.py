@@ -29,9 +29,9 @@ from symbolize.formats.model import LoadedProfile, LoadOptions, another_profile,
 from symbolize.formats.perf import BIG, LITTLE, OLD
 from symbolize.formats.perf import numbers as n
 from symbolize.formats.perf.build_ids import BuildIds
-from symbolize.formats.perf.events import Columns, columns_of, machine_of
+from symbolize.formats.perf.events import EventColumns, columns_of, machine_of
 from symbolize.formats.perf.header import PAIR, PIPE_HEADER, Event, is_pipe, read_attrs, read_header
-from symbolize.formats.perf.processes import Mapping
+from symbolize.formats.perf.processes import RecordedMapping
 from symbolize.formats.perf.recording import Recording
 from symbolize.formats.perf.stream import Stream
 from symbolize.formats.samples import VALUES
@@ -81,7 +81,7 @@ SIBLING: Final = re.compile(r"data\.\d+")
 """What the files of the threads of perf are called, in the folder of a recording."""
 
 
-class Rows(NamedTuple):
+class SampleRows(NamedTuple):
     """The samples of the scan as columns; `column` is the pair of values that a sample is counted under."""
 
     column: Int32
@@ -116,7 +116,7 @@ def build(recording: "Recording") -> Profile:
     return profile
 
 
-def _rows(recording: "Recording") -> tuple[Rows, Columns]:
+def _rows(recording: "Recording") -> tuple[SampleRows, EventColumns]:
     """The samples, and what they are counted under."""
     table = recording.samples.rows.array()
     event = table[:, n.ROW_EVENT].astype(np.int64)
@@ -124,10 +124,10 @@ def _rows(recording: "Recording") -> tuple[Rows, Columns]:
     values = Budget(recording.name, int(table[:, n.ROW_COUNT].sum()), *VALUES)
     values.spend(len(table) * 2 * len(columns.names))
     others = (table[:, word].astype(np.int64) for word in (n.ROW_CONTEXT, n.ROW_STACK, n.ROW_COUNT, n.ROW_VALUE))
-    return Rows(columns.of_event[event], *others), columns
+    return SampleRows(columns.of_event[event], *others), columns
 
 
-def _sample_types(profile: Profile, recording: "Recording", columns: Columns) -> None:
+def _sample_types(profile: Profile, recording: "Recording", columns: EventColumns) -> None:
     """Two for each event: how often it was sampled, and how often it happened by that."""
     add = profile.strings.add
     for name, unit in zip(columns.names, columns.units, strict=True):
@@ -135,7 +135,7 @@ def _sample_types(profile: Profile, recording: "Recording", columns: Columns) ->
         profile.sample_types.append(ValueType(add(name + b"_event"), add(unit)))
 
 
-def _period(profile: Profile, recording: "Recording", columns: Columns) -> None:
+def _period(profile: Profile, recording: "Recording", columns: EventColumns) -> None:
     """The period of the event that is shown first, if that is a number."""
     add, shown = profile.strings.add, profile.weight_column() // 2
     for event, column in zip(recording.events, columns.of_event.tolist(), strict=True):
@@ -188,7 +188,7 @@ class TableIds:
         self._several: dict[int, None] = {}
         self._elsewhere: dict[int, None] = {}
 
-    def find(self, mapping: Mapping) -> tuple[bytes, IdOrigin]:
+    def find(self, mapping: RecordedMapping) -> tuple[bytes, IdOrigin]:
         """The build id of a mapping, empty if it is not known, and where it was recorded."""
         build_id, origin = self._ids.find(self._strings[mapping.name])
         if origin == IdOrigin.READ_LATER and self._files.are_several(mapping.name):
@@ -244,7 +244,7 @@ def _locations(profile: Profile, recording: "Recording", mapping_rows: Int32) ->
     )
 
 
-def _samples(profile: Profile, recording: "Recording", rows: Rows, width: int) -> Int64:
+def _samples(profile: Profile, recording: "Recording", rows: SampleRows, width: int) -> Int64:
     """Fill in the samples: one for each stack and its labels, but one for each stack dump; the sample of each row."""
     dump_of_row = np.full(len(rows.stack), NONE, np.int64)
     dumps, counts = recording.samples.dump_array().astype(np.int64)[:, [n.DUMP_ROW, n.DUMP_ROWS]].T
@@ -348,7 +348,7 @@ def _dumps(profile: Profile, recording: "Recording", sample_of_row: Int64, mappi
     profile.warnings.append(profile.stack_dumps.warning)
 
 
-def _sample_times(profile: Profile, recording: "Recording", rows: Rows, sample_of_row: Int64) -> None:
+def _sample_times(profile: Profile, recording: "Recording", rows: SampleRows, sample_of_row: Int64) -> None:
     """Fill in when samples were taken, of processes that list code with times."""
     table = recording.samples.time_array()
     row = table[:, n.TIMED_ROW].astype(np.int64)

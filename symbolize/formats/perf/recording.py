@@ -23,14 +23,14 @@ from symbolize.formats.perf.header import (
     SIMPLEPERF_FILE,
     Bytes,
     Event,
-    Facts,
+    RecordingFacts,
     read_build_id,
     read_conversion,
     read_event,
 )
-from symbolize.formats.perf.processes import EXECUTABLE, Processes
-from symbolize.formats.perf.samples import Samples
-from symbolize.formats.perf.scan import Scan
+from symbolize.formats.perf.processes import EXECUTABLE, RecordedProcesses
+from symbolize.formats.perf.samples import PerfSamples
+from symbolize.formats.perf.scan import PerfScan
 from symbolize.formats.perf.stream import SKIPPED_BY
 from symbolize.profile.stack_dumps import REGISTERS
 from symbolize.profile.strings import Strings
@@ -72,7 +72,7 @@ LABELS: Final = {
 DEFAULT_LABELS: Final = ("pid", "tid", "comm")
 
 
-class Waiting(NamedTuple):
+class WaitingRecords(NamedTuple):
     """A sample that lacks its user callers so far: events and values that it counts for, context, stack, time."""
 
     counts: list[list[int]]
@@ -92,10 +92,10 @@ class Recording:
         labels = sum(LABELS[label] for label in set(wanted))
         self.name = name
         self.strings = Strings()
-        self.samples: Any = Samples(labels, mixer)
-        self.scan: Any = Scan(self.samples, is_big)
-        self.processes = Processes(self.samples, self.strings, options.choice)
-        self.facts = Facts(is_big)
+        self.samples: Any = PerfSamples(labels, mixer)
+        self.scan: Any = PerfScan(self.samples, is_big)
+        self.processes = RecordedProcesses(self.samples, self.strings, options.choice)
+        self.facts = RecordingFacts(is_big)
         self.events: list[Event] = []
         self.cgroups: list[int] = []
         self.too_many_cgroups = 0
@@ -109,7 +109,7 @@ class Recording:
         self._registers = False
         self._spool: Spool | None = None
         self._spooled = 0
-        self._deferred: dict[tuple[int, int], list[Waiting]] = {}
+        self._deferred: dict[tuple[int, int], list[WaitingRecords]] = {}
         self.unfinished = 0
         self.is_damaged = self.is_cut = self.has_compressed = False
         self._is_stale = True
@@ -303,7 +303,7 @@ class Recording:
             elif status == n.DEFERRED:
                 scan = self.scan
                 waiting = self._deferred.setdefault((scan.tid, scan.cookie), [])
-                waiting.append(Waiting(scan.counted(), self.samples.context, scan.stack, self.samples.time))
+                waiting.append(WaitingRecords(scan.counted(), self.samples.context, scan.stack, self.samples.time))
 
     def _side_band(self, begin: int, end: int) -> None:
         """Process a record of the kernel that is no sample."""

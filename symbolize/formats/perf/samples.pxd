@@ -5,7 +5,7 @@ from symbolize.core.interning cimport Lists, Table, Tuples
 
 
 @cython.final
-cdef class Samples:
+cdef class PerfSamples:
     cdef unsigned long long labels
     cdef readonly unsigned long long mixer
     cdef Table threads

@@ -30,7 +30,7 @@ MAX_TIMES = cython.declare(cython.Py_ssize_t, 1 << 24)
 
 
 @cython.cclass
-class Samples:
+class PerfSamples:
     """The tables. `labels` says which labels are wanted, `mixer` is random, so that no file can choose what collides.
 
     Threads and processes are rows, which the caller makes. The maps of a process are a run of the pool, ascending,

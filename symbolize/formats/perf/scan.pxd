@@ -3,12 +3,12 @@ cimport cython
 include "numbers.pxi"
 from symbolize.core.integers cimport unsigned_at
 from symbolize.core.interning cimport Chunks, Table, Tuples
-from symbolize.formats.perf.samples cimport Samples
+from symbolize.formats.perf.samples cimport PerfSamples
 
 
 @cython.final
-cdef class Scan:
-    cdef Samples samples
+cdef class PerfScan:
+    cdef PerfSamples samples
     cdef bint big
     cdef const unsigned char[::1] data
     cdef public Py_ssize_t pos

@@ -14,7 +14,7 @@ if not cython.compiled:
     from symbolize.core.integers import unsigned_at
     from symbolize.core.interning import Chunks, Table, Tuples
     from symbolize.formats.perf.numbers import *
-    from symbolize.formats.perf.samples import Samples
+    from symbolize.formats.perf.samples import PerfSamples
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
@@ -30,14 +30,14 @@ FIRST_MARKER = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFF001)
 
 
 @cython.cclass
-class Scan:
+class PerfScan:
     """The position in `data`, the queue, and the sample that is read.
 
     Every record from `pos` up to `end` is looked at once by `scan`, which queues it with its time, and once more by
     `run`, in the order that the caller chooses. `events` has a row of EVENT_WORDS for each event.
     """
 
-    def __init__(self, samples: Samples, is_big: cython.bint) -> None:
+    def __init__(self, samples: PerfSamples, is_big: cython.bint) -> None:
         self.samples = samples
         self.big = is_big
         self.data = memoryview(b"")

@@ -1,13 +1,13 @@
 include "constants.pxi"
 include "../../proto/perfetto_trace_tags.pxi"
 from symbolize.formats.perfetto.packet_reader cimport PacketReader
-from symbolize.formats.perfetto.samples cimport Samples
+from symbolize.formats.perfetto.samples cimport TraceSamples
 from symbolize.formats.perfetto.sequences cimport Sequence
 
 
 cdef class CpuReader:
     cdef PacketReader reader
-    cdef Samples samples
+    cdef TraceSamples samples
     cdef unsigned long long[::1] deltas
     cdef readonly object records_lost
     cdef readonly Py_ssize_t guardrails

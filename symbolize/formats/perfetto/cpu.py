@@ -11,7 +11,7 @@ from symbolize.core.arrays import extended
 if not cython.compiled:
     from symbolize.formats.perfetto.constants import MASK32, MAX_FOLLOWERS, MAX_INT64
     from symbolize.formats.perfetto.packet_reader import PacketReader
-    from symbolize.formats.perfetto.samples import Samples
+    from symbolize.formats.perfetto.samples import TraceSamples
     from symbolize.formats.perfetto.sequences import Sequence
     from symbolize.proto.perfetto_trace_tags import *
 
@@ -28,7 +28,7 @@ MAX_TIME = cython.declare(cython.ulonglong, 1 << 52)
 class CpuReader:
     """Reads packets and counts what is a sample; the other counts are of what is none."""
 
-    def __init__(self, reader: PacketReader, samples: Samples) -> None:
+    def __init__(self, reader: PacketReader, samples: TraceSamples) -> None:
         self.reader = reader
         self.samples = samples
         self.deltas = memoryview(np.zeros(64, np.uint64))
@@ -39,7 +39,7 @@ class CpuReader:
     def perf_sample(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Read a PerfSample (R225, kinds of PerfSample; R226, running counters)."""
         reader: PacketReader = self.reader
-        samples: Samples = self.samples
+        samples: TraceSamples = self.samples
         tag: cython.ulonglong
         cpu: cython.ulonglong = 0
         pid: cython.ulonglong = 0
@@ -124,7 +124,7 @@ class CpuReader:
         sequence that is there from its beginning, it began at 0 where there is no period.
         """
         reader: PacketReader = self.reader
-        samples: Samples = self.samples
+        samples: TraceSamples = self.samples
         width: cython.Py_ssize_t = seq.followers + 1
         slot: cython.int = seq.cpus.find(cpu)
         at: cython.Py_ssize_t

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from symbolize.core.arrays import NONE, Int32, Int64, UInt64, distinct_inverse
 from symbolize.formats.perfetto.clocks import Clocks
 from symbolize.formats.perfetto.constants import EMPTY, MISSING
-from symbolize.formats.perfetto.processes import Processes, instance_of
+from symbolize.formats.perfetto.processes import TraceProcesses, instance_of
 from symbolize.formats.perfetto.totals import Totals
 from symbolize.proto import perfetto_trace_tags as tags
 
@@ -134,7 +134,7 @@ class Heap:
 class HeapDumps:
     """The heaps of a trace and their dumps. `seq` is the state of a sequence."""
 
-    def __init__(self, processes: Processes, clocks: Clocks, notes: Counter[str], mixer: int) -> None:
+    def __init__(self, processes: TraceProcesses, clocks: Clocks, notes: Counter[str], mixer: int) -> None:
         self.dumps: list[tuple[Heap, Dump]] = []
         self._heaps: dict[tuple[int, int, int | None, str], Heap] = {}
         self._row_of: dict[tuple[int, int, int | None, str, int], int] = {}

@@ -20,7 +20,7 @@ NAME_COST: Final = 256
 """Bytes of a name, and of all names of processes and threads; each takes so many beside its content."""
 
 
-class Processes:
+class TraceProcesses:
     """Processes and threads with their names.
 
     An instance is one process of those that had a pid: the machine, and above its 32 bits how many had the pid before

@@ -35,7 +35,7 @@ from symbolize.formats.perfetto.packets import Packets
 from symbolize.formats.perfetto.processes import machine_of
 from symbolize.formats.perfetto.scan import Scanner
 from symbolize.formats.perfetto.stack_samples import TEXT_ERROR
-from symbolize.formats.perfetto.trace import Mapping, Trace
+from symbolize.formats.perfetto.trace import Trace, TraceMapping
 from symbolize.formats.perfetto.wire import signed
 from symbolize.profile.facts import recorded_ids, set_leaves
 from symbolize.profile.model import (
@@ -93,7 +93,7 @@ NO_STACK: Final = {MISSING: "a part of their callstack is not in the trace", EMP
 
 
 @dataclass(frozen=True)
-class Part:
+class TracePart:
     """Samples for a profile: stacks as rows of the trace, values int64[n, k], and for each sample the number of its
     labels in `labels`."""
 
@@ -109,7 +109,7 @@ def build_id_text(raw: bytes) -> bytes:
 
 
 def build(
-    trace: Trace, parts: Sequence[Part], sample_types: Sequence[tuple[str, str]], leaves: LeafKind, *, adjust: bool
+    trace: Trace, parts: Sequence[TracePart], sample_types: Sequence[tuple[str, str]], leaves: LeafKind, *, adjust: bool
 ) -> Profile:
     """A profile of samples, whose leaves are of a kind. `adjust` moves the addresses of callers into the call, which
     Chromium leaves to the reader (R131, one adjustment)."""
@@ -148,7 +148,7 @@ def build(
     return profile
 
 
-def _sample_labels(profile: Profile, parts: Sequence[Part]) -> tuple[Int64, Labels]:
+def _sample_labels(profile: Profile, parts: Sequence[TracePart]) -> tuple[Int64, Labels]:
     """The labels of all samples."""
     add = profile.strings.add
     rows: list[tuple[int, int, int, int]] = []
@@ -215,12 +215,12 @@ def _locations(profile: Profile, trace: Trace, keys: Int64) -> None:
     )
 
 
-def _is_error(mapping: Mapping) -> bool:
+def _is_error(mapping: TraceMapping) -> bool:
     """Whether a mapping is that of frames which are errors of the unwinder."""
     return mapping.name in (b"", ERROR) and not mapping.build_id and mapping.limit <= mapping.start
 
 
-def locate(mapping: Mapping, rel_pc: UInt64, named: Bool) -> tuple[int, int, int, UInt64]:
+def locate(mapping: TraceMapping, rel_pc: UInt64, named: Bool) -> tuple[int, int, int, UInt64]:
     """Start, limit and file offset of a mapping, and the addresses for `rel_pc`, so that what pprof computes,
     address - start + file offset, is the offset in the ELF file (R125, file offsets to vaddrs; R221, rel_pc).
 
@@ -242,7 +242,7 @@ def locate(mapping: Mapping, rel_pc: UInt64, named: Bool) -> tuple[int, int, int
     return mapping.start, mapping.limit, offset, np.where(placed, address, np.uint64(0))
 
 
-def _main_first(mappings: Sequence[Mapping], rows: list[int]) -> list[int]:
+def _main_first(mappings: Sequence[TraceMapping], rows: list[int]) -> list[int]:
     """The rows with that of the main binary first, judged by names (pprof schema)."""
 
     def score(row: int) -> int:
@@ -545,7 +545,7 @@ def _heap_profile(trace: Trace, dumps: Sequence[HeapDump]) -> Profile:
         left, space = left + len(used) - kept, space - taken
         contexts = np.zeros(kept, np.int64)
         parts.append(
-            Part(used[:kept], np.column_stack(columns)[:kept], contexts, [_labels(trace, heap.instance, heap.pid)])
+            TracePart(used[:kept], np.column_stack(columns)[:kept], contexts, [_labels(trace, heap.instance, heap.pid)])
         )
         who = _about(trace, heap.instance, heap.pid)
         comments.append(f"heap {heap_name or 'unknown'} of {who}, dump {each.number + 1} of {each.count}")
@@ -689,7 +689,7 @@ def _cpu_profile(trace: Trace, rows: Int64) -> Profile:
             each.append(("unwind_error", _error_text(trace, error), 0))
         labels.append([known.setdefault(label, label) for label in each])
     values = table.array()[here][:, : 2 + len(followers)]
-    part = Part(samples[here, 1].astype(np.int32), values, context[here], labels)
+    part = TracePart(samples[here, 1].astype(np.int32), values, context[here], labels)
     types = [("samples", "count"), (session.event, session.unit), *followers]
     profile = build(trace, [part], types, LeafKind.UNKNOWN, adjust=session.kind == "chromium")
     if left:

@@ -3,7 +3,7 @@ from symbolize.formats.perfetto.packet_reader cimport PacketReader
 from symbolize.core.interning cimport Tuples
 
 
-cdef class Samples:
+cdef class TraceSamples:
     cdef PacketReader reader
     cdef readonly Tuples contexts
     cdef readonly Tuples table

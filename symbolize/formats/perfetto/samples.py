@@ -23,7 +23,7 @@ MAX_VALUES = 1 << 24
 
 
 @cython.cclass
-class Samples:
+class TraceSamples:
     """A sample is a row of `contexts` and one of the callstacks of the trace. `weights` are for the followers of the
     one that is counted next."""
 

@@ -4,7 +4,7 @@ include "../../proto/perfetto_trace_tags.pxi"
 from symbolize.formats.perfetto.packet_reader cimport PacketReader
 from symbolize.formats.perfetto.cpu cimport CpuReader
 from symbolize.formats.perfetto.heaps cimport HeapReader
-from symbolize.formats.perfetto.samples cimport Samples
+from symbolize.formats.perfetto.samples cimport TraceSamples
 from symbolize.formats.perfetto.sequences cimport Sequence
 from symbolize.formats.perfetto.stack_samples cimport StackReader
 from symbolize.core.interning cimport Table
@@ -13,7 +13,7 @@ from symbolize.core.interning cimport Table
 cdef class Scanner:
     cdef object packets
     cdef readonly PacketReader reader
-    cdef readonly Samples samples
+    cdef readonly TraceSamples samples
     cdef readonly CpuReader cpu
     cdef readonly HeapReader heaps
     cdef StackReader stack_samples

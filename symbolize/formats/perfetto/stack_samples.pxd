@@ -2,13 +2,13 @@ include "constants.pxi"
 include "../../proto/perfetto_trace_tags.pxi"
 from symbolize.formats.perfetto.packet_reader cimport PacketReader
 from symbolize.formats.perfetto.interned_state cimport InternedState
-from symbolize.formats.perfetto.samples cimport Samples
+from symbolize.formats.perfetto.samples cimport TraceSamples
 from symbolize.formats.perfetto.sequences cimport Sequence
 
 
 cdef class StackReader:
     cdef PacketReader reader
-    cdef Samples samples
+    cdef TraceSamples samples
     cdef unsigned long long[::1] weights
     cdef Py_ssize_t given
     cdef unsigned long long weight

@@ -10,7 +10,7 @@ if not cython.compiled:
     from symbolize.formats.perfetto.constants import EMPTY, MASK32, MAX_DEPTH, MAX_FOLLOWERS, MAX_INT64, MAX_KEPT
     from symbolize.formats.perfetto.interned_state import InternedState
     from symbolize.formats.perfetto.packet_reader import PacketReader
-    from symbolize.formats.perfetto.samples import Samples
+    from symbolize.formats.perfetto.samples import TraceSamples
     from symbolize.formats.perfetto.sequences import Sequence
     from symbolize.proto.perfetto_trace_tags import *
 
@@ -27,7 +27,7 @@ TEXT_ERROR = 1 << 32
 class StackReader:
     """Reads packets and counts their samples."""
 
-    def __init__(self, reader: PacketReader, samples: Samples) -> None:
+    def __init__(self, reader: PacketReader, samples: TraceSamples) -> None:
         self.reader = reader
         self.samples = samples
         self.weights = memoryview(np.zeros(MAX_FOLLOWERS, np.uint64))
@@ -36,7 +36,7 @@ class StackReader:
         """Read a StackSample: what it has by id, in itself, or not at all and leaves to the defaults (R229, stack
         samples)."""
         reader: PacketReader = self.reader
-        samples: Samples = self.samples
+        samples: TraceSamples = self.samples
         state: InternedState = seq.interned
         weight: cython.ulonglong
         i: cython.Py_ssize_t

@@ -18,8 +18,8 @@ from symbolize.formats.perfetto.events import (
 )
 from symbolize.formats.perfetto.java import Java
 from symbolize.formats.perfetto.packet_reader import PacketReader
-from symbolize.formats.perfetto.processes import Processes
-from symbolize.formats.perfetto.samples import Samples
+from symbolize.formats.perfetto.processes import TraceProcesses
+from symbolize.formats.perfetto.samples import TraceSamples
 from symbolize.formats.perfetto.wire import message
 from symbolize.profile.strings import Strings
 from symbolize.proto import perfetto_trace_tags as tags
@@ -32,7 +32,7 @@ MAX_SESSIONS: Final = 1 << 12
 class Sessions:
     """The sessions of a trace, each a row. `seq` is the state of a sequence."""
 
-    def __init__(self, samples: Samples, notes: Counter[str]) -> None:
+    def __init__(self, samples: TraceSamples, notes: Counter[str]) -> None:
         self.rows: list[Session] = []
         self._row_of: dict[Any, int] = {}
         self._timebases: dict[bytes, tuple[Session, int]] = {}
@@ -116,7 +116,7 @@ STRING_COST: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Mapping:
+class TraceMapping:
     """A mapping as the trace has it; `exact_offset` is None where it is not there (Android 10)."""
 
     name: bytes
@@ -146,14 +146,14 @@ class Trace:
         self.warnings: list[str] = []
         self.reader = PacketReader(self, mixer)
         self.frames, self.stacks = self.reader.frames, self.reader.stacks
-        self.samples = Samples(self.reader)
+        self.samples = TraceSamples(self.reader)
         self.strings = Strings()
         self._string_bytes = 0
         self._has_all_strings = True
-        self.mappings: list[Mapping] = []
-        self._mapping_rows: dict[Mapping, int] = {}
+        self.mappings: list[TraceMapping] = []
+        self._mapping_rows: dict[TraceMapping, int] = {}
         self.clocks = Clocks()
-        self.processes = Processes(self.notes)
+        self.processes = TraceProcesses(self.notes)
         self.sessions = Sessions(self.samples, self.notes)
         self.heaps = HeapDumps(self.processes, self.clocks, self.notes, mixer)
         self.symbols: dict[tuple[bytes, bytes], dict[int, list[SymbolLine]]] = {}
@@ -189,7 +189,7 @@ class Trace:
         start_offset, start, limit, load_bias, exact = record
         # Equal names are one object, and count with the strings.
         path = self.strings[self.string(bytes(name[:MAX_PATH]))]
-        mapping = Mapping(path, self.strings[build], start_offset, start, limit, load_bias, exact)
+        mapping = TraceMapping(path, self.strings[build], start_offset, start, limit, load_bias, exact)
         row = self._mapping_rows.get(mapping)
         if row is None:
             if len(self.mappings) >= MAX_MAPPINGS:

@@ -2,7 +2,7 @@ include "../../core/protobuf.pxi"
 include "../../proto/profile_tags.pxi"
 from symbolize.core.cursor cimport Cursor
 from symbolize.core.interning cimport Table
-from symbolize.formats.pprof.scan cimport Scan, check, fail, find
+from symbolize.formats.pprof.scan cimport PprofScan, check, fail, find
 
 
 cdef class Unknown:
@@ -15,10 +15,10 @@ cdef class Unknown:
 
 
 cdef void keep(Unknown unknown, Cursor c, int table, Py_ssize_t row, Py_ssize_t start) noexcept nogil
-cdef void fill_value_type(Scan scan, Cursor c, const int[::1] strings, int[::1] types, int[::1] units, Py_ssize_t row) noexcept nogil
-cdef Py_ssize_t fill_comments(Scan scan, Cursor c, const int[::1] strings, int[::1] comments, Py_ssize_t row) noexcept nogil
-cdef int string(Scan scan, Cursor c, const int[::1] strings) noexcept nogil
-cdef bint fill_line(Scan scan, Cursor c, Table functions, int[::1] line_functions, long long[::1] lines, long long[::1] columns, Py_ssize_t row) noexcept nogil
-cdef void fill_label(Scan scan, Cursor c, const int[::1] strings, int[::1] keys, int[::1] texts, long long[::1] numbers, int[::1] units, Py_ssize_t row) noexcept nogil
-cdef Py_ssize_t fill_stack(Scan scan, Cursor c, Table locations, int[::1] stack, Py_ssize_t at) noexcept nogil
-cdef Py_ssize_t fill_values(Scan scan, Cursor c, long long[::1] values, Py_ssize_t at, Py_ssize_t limit) noexcept nogil
+cdef void fill_value_type(PprofScan scan, Cursor c, const int[::1] strings, int[::1] types, int[::1] units, Py_ssize_t row) noexcept nogil
+cdef Py_ssize_t fill_comments(PprofScan scan, Cursor c, const int[::1] strings, int[::1] comments, Py_ssize_t row) noexcept nogil
+cdef int string(PprofScan scan, Cursor c, const int[::1] strings) noexcept nogil
+cdef bint fill_line(PprofScan scan, Cursor c, Table functions, int[::1] line_functions, long long[::1] lines, long long[::1] columns, Py_ssize_t row) noexcept nogil
+cdef void fill_label(PprofScan scan, Cursor c, const int[::1] strings, int[::1] keys, int[::1] texts, long long[::1] numbers, int[::1] units, Py_ssize_t row) noexcept nogil
+cdef Py_ssize_t fill_stack(PprofScan scan, Cursor c, Table locations, int[::1] stack, Py_ssize_t at) noexcept nogil
+cdef Py_ssize_t fill_values(PprofScan scan, Cursor c, long long[::1] values, Py_ssize_t at, Py_ssize_t limit) noexcept nogil

@@ -3,7 +3,7 @@
 """The mass fields of a pprof profile as flat arrays of the exact size that the scan counted.
 
 Ids and string indices are resolved on the way, so no array of ids outlives its table. The scan has checked the
-structure; what is left to find wrong is noted in the `Scan`, with the offset.
+structure; what is left to find wrong is noted in the `PprofScan`, with the offset.
 """
 
 import cython
@@ -12,7 +12,7 @@ if not cython.compiled:
     from symbolize.core.cursor import Cursor
     from symbolize.core.interning import Table
     from symbolize.core.protobuf import LAST_BYTE, NUMBER, VARINT, WIRE_TYPE
-    from symbolize.formats.pprof.scan import Scan, check, fail, find
+    from symbolize.formats.pprof.scan import PprofScan, check, fail, find
     from symbolize.proto.profile_tags import *
 
 STRING_OUTSIDE = cython.declare(cython.int, 16)
@@ -30,7 +30,7 @@ PROBLEMS = {
     FUNCTION_ZERO: "has a function with id 0",
     MAPPING_ZERO: "has a mapping with id 0",
 }
-"""What `Scan.problem` says where the content is at fault."""
+"""What `PprofScan.problem` says where the content is at fault."""
 
 TABLES = ("sample", "location", "function", "mapping")
 """The tables of `Unknown`, by number."""
@@ -75,7 +75,7 @@ def keep(
     unknown.ends[last] = unknown.size
 
 
-def string(scan: Scan, c: Cursor, strings: cython.const[cython.int][::1]) -> cython.int:
+def string(scan: PprofScan, c: Cursor, strings: cython.const[cython.int][::1]) -> cython.int:
     """A string index, translated by `strings`; the empty string needs no table."""
     start: cython.Py_ssize_t = c.pos
     value: cython.ulonglong = c.varint()
@@ -86,7 +86,7 @@ def string(scan: Scan, c: Cursor, strings: cython.const[cython.int][::1]) -> cyt
 
 
 def fill_value_type(
-    scan: Scan,
+    scan: PprofScan,
     c: Cursor,
     strings: cython.const[cython.int][::1],
     types: cython.int[::1],
@@ -109,7 +109,11 @@ def fill_value_type(
 
 
 def fill_comments(
-    scan: Scan, c: Cursor, strings: cython.const[cython.int][::1], comments: cython.int[::1], row: cython.Py_ssize_t
+    scan: PprofScan,
+    c: Cursor,
+    strings: cython.const[cython.int][::1],
+    comments: cython.int[::1],
+    row: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """A packed list of comments into `comments` from `row` on; the row after them."""
     outer: cython.Py_ssize_t = c.enter()
@@ -121,7 +125,7 @@ def fill_comments(
 
 
 def fill_header(
-    scan: Scan,
+    scan: PprofScan,
     strings: cython.const[cython.int][::1],
     numbers: cython.longlong[::1],
     types: cython.int[::1],
@@ -167,7 +171,7 @@ def fill_header(
 
 
 def fill_mappings(
-    scan: Scan,
+    scan: PprofScan,
     unknown: Unknown,
     strings: cython.const[cython.int][::1],
     ids: cython.ulonglong[::1],
@@ -217,7 +221,7 @@ def fill_mappings(
             row += 1
 
 
-def fill_strings(scan: Scan, starts: cython.longlong[::1], ends: cython.longlong[::1]) -> None:
+def fill_strings(scan: PprofScan, starts: cython.longlong[::1], ends: cython.longlong[::1]) -> None:
     """Where every entry of the string table begins and ends."""
     c: Cursor = scan.c
     row: cython.Py_ssize_t = 0
@@ -229,7 +233,7 @@ def fill_strings(scan: Scan, starts: cython.longlong[::1], ends: cython.longlong
 
 
 def fill_functions(
-    scan: Scan,
+    scan: PprofScan,
     unknown: Unknown,
     strings: cython.const[cython.int][::1],
     ids: cython.ulonglong[::1],
@@ -271,7 +275,7 @@ def fill_functions(
 
 
 def fill_line(
-    scan: Scan,
+    scan: PprofScan,
     c: Cursor,
     functions: Table,
     line_functions: cython.int[::1],
@@ -304,7 +308,7 @@ def fill_line(
 
 
 def fill_locations(
-    scan: Scan,
+    scan: PprofScan,
     unknown: Unknown,
     mappings: Table,
     functions: Table,
@@ -359,7 +363,7 @@ def fill_locations(
 
 
 def fill_label(
-    scan: Scan,
+    scan: PprofScan,
     c: Cursor,
     strings: cython.const[cython.int][::1],
     keys: cython.int[::1],
@@ -388,7 +392,7 @@ def fill_label(
 
 
 def fill_stack(
-    scan: Scan, c: Cursor, locations: Table, stack: cython.int[::1], at: cython.Py_ssize_t
+    scan: PprofScan, c: Cursor, locations: Table, stack: cython.int[::1], at: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
     """A packed list of location ids into `stack` from `at` on; where the next one goes.
 
@@ -431,7 +435,7 @@ def fill_stack(
 
 
 def fill_values(
-    scan: Scan, c: Cursor, values: cython.longlong[::1], at: cython.Py_ssize_t, limit: cython.Py_ssize_t
+    scan: PprofScan, c: Cursor, values: cython.longlong[::1], at: cython.Py_ssize_t, limit: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
     """A packed list of values into `values[at:limit]`; where the next one goes."""
     outer: cython.Py_ssize_t = c.enter()
@@ -445,7 +449,7 @@ def fill_values(
 
 
 def fill_samples(
-    scan: Scan,
+    scan: PprofScan,
     unknown: Unknown,
     locations: Table,
     strings: cython.const[cython.int][::1],

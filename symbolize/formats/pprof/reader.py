@@ -87,7 +87,7 @@ def load(data: bytes | memoryview, source: str) -> Profile:
     """
     if not len(data):
         raise EmptyInput(source, "is empty")
-    scan = pprof_scan.Scan(data)
+    scan = pprof_scan.PprofScan(data)
     pprof_scan.count(scan)
     _check(scan, source)
     _check_cost(scan, len(data), source)
@@ -135,7 +135,7 @@ def _check_cost(scan: Any, size: int, source: str) -> None:
     budget.spend(sum(getattr(scan, rows) * each for rows, each in COSTS.items()))
 
 
-class Header(NamedTuple):
+class PprofHeader(NamedTuple):
     """What belongs to no table, as the fields of Profile."""
 
     sample_types: list[ValueType]
@@ -150,7 +150,7 @@ class Header(NamedTuple):
     doc_url: int
 
 
-def _header(scan: Any, indices: Int32, source: str) -> tuple[Header, UInt8]:
+def _header(scan: Any, indices: Int32, source: str) -> tuple[PprofHeader, UInt8]:
     """Everything but the tables, and the unknown fields of the profile."""
     numbers = np.zeros(DOC_URL + 1, np.int64)
     types, units = np.zeros(scan.sample_types + 1, np.int32), np.zeros(scan.sample_types + 1, np.int32)
@@ -165,7 +165,7 @@ def _header(scan: Any, indices: Int32, source: str) -> tuple[Header, UInt8]:
             raise InputError(source, f"names string {index} of {len(indices)}")
         return int(indices[index])
 
-    header = Header(
+    header = PprofHeader(
         sample_types,
         string(DROP_FRAMES),
         string(KEEP_FRAMES),

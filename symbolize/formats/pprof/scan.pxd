@@ -3,7 +3,7 @@ include "../../proto/profile_tags.pxi"
 from symbolize.core.cursor cimport Cursor
 
 
-cdef class Scan:
+cdef class PprofScan:
     cdef Cursor c
     cdef Py_ssize_t size
     cdef Py_ssize_t next
@@ -32,12 +32,12 @@ cdef class Scan:
 
 cdef void walk(Cursor c) noexcept nogil
 cdef Py_ssize_t count_packed(Cursor c) noexcept nogil
-cdef void fail(Scan scan, Cursor c, int problem, Py_ssize_t at) noexcept nogil
-cdef void count_sample(Scan scan, Cursor c) noexcept nogil
-cdef void count_location(Scan scan, Cursor c) noexcept nogil
-cdef void count_row(Scan scan, Cursor c, unsigned long long last) noexcept nogil
-cdef Py_ssize_t pass_over(Scan scan, Cursor c, unsigned long long tag, Py_ssize_t start, bint fits, unsigned long long last) noexcept nogil
-cdef void note_unknown(Scan scan, Py_ssize_t size) noexcept nogil
-cdef void check(Scan scan, Cursor c) noexcept nogil
+cdef void fail(PprofScan scan, Cursor c, int problem, Py_ssize_t at) noexcept nogil
+cdef void count_sample(PprofScan scan, Cursor c) noexcept nogil
+cdef void count_location(PprofScan scan, Cursor c) noexcept nogil
+cdef void count_row(PprofScan scan, Cursor c, unsigned long long last) noexcept nogil
+cdef Py_ssize_t pass_over(PprofScan scan, Cursor c, unsigned long long tag, Py_ssize_t start, bint fits, unsigned long long last) noexcept nogil
+cdef void note_unknown(PprofScan scan, Py_ssize_t size) noexcept nogil
+cdef void check(PprofScan scan, Cursor c) noexcept nogil
 cdef bint has_shape(Cursor c, unsigned long long message) noexcept nogil
-cdef bint find(Scan scan, Cursor c, unsigned long long tag) noexcept nogil
+cdef bint find(PprofScan scan, Cursor c, unsigned long long tag) noexcept nogil

@@ -2,7 +2,7 @@
 """The structure of a pprof profile: reading protobuf fields, and counting what the profile holds.
 
 Every list of integers is read packed and unpacked (protobuf encoding). Nothing here raises: the first problem is noted
-in the `Scan`.
+in the `PprofScan`.
 """
 
 import cython
@@ -26,13 +26,13 @@ PROBLEMS = {
     CONCATENATED: "holds two concatenated profiles (time_nanos is set twice)",
     OTHER_TYPE: "is damaged: an entry of a table or list has another wire type than that field has",
 }
-"""What `Scan.problem` says where the structure is at fault."""
+"""What `PprofScan.problem` says where the structure is at fault."""
 
 SNIFFED_FIELDS = cython.declare(cython.int, 64)
 
 
 @cython.cclass
-class Scan:
+class PprofScan:
     """A profile under the scanner: how many rows it holds, and what was first found wrong with it."""
 
     def __init__(self, data: object) -> None:
@@ -69,7 +69,7 @@ def count_packed(c: Cursor) -> cython.Py_ssize_t:
     return count
 
 
-def fail(scan: Scan, c: Cursor, problem: cython.int, at: cython.Py_ssize_t) -> cython.void:
+def fail(scan: PprofScan, c: Cursor, problem: cython.int, at: cython.Py_ssize_t) -> cython.void:
     """Note the first problem and stop every loop over the cursor."""
     if scan.problem == 0:
         scan.problem = problem
@@ -77,13 +77,13 @@ def fail(scan: Scan, c: Cursor, problem: cython.int, at: cython.Py_ssize_t) -> c
     c.bad = True
 
 
-def check(scan: Scan, c: Cursor) -> cython.void:
+def check(scan: PprofScan, c: Cursor) -> cython.void:
     """Turn a bad cursor into a problem, unless one is known already."""
     if c.bad:
         fail(scan, c, CUT_SHORT if c.end == scan.size else DAMAGED, c.pos)
 
 
-def note_unknown(scan: Scan, size: cython.Py_ssize_t) -> cython.void:
+def note_unknown(scan: PprofScan, size: cython.Py_ssize_t) -> cython.void:
     """Count the unknown fields of one row."""
     if size > 0:
         scan.unknown_rows += 1
@@ -91,7 +91,12 @@ def note_unknown(scan: Scan, size: cython.Py_ssize_t) -> cython.void:
 
 
 def pass_over(
-    scan: Scan, c: Cursor, tag: cython.ulonglong, start: cython.Py_ssize_t, fits: cython.bint, last: cython.ulonglong
+    scan: PprofScan,
+    c: Cursor,
+    tag: cython.ulonglong,
+    start: cython.Py_ssize_t,
+    fits: cython.bint,
+    last: cython.ulonglong,
 ) -> cython.Py_ssize_t:
     """Move over the field that begins at `start` with `tag`; its bytes if its number is above `last`, else 0.
 
@@ -104,7 +109,7 @@ def pass_over(
     return 0
 
 
-def count_sample(scan: Scan, c: Cursor) -> cython.void:
+def count_sample(scan: PprofScan, c: Cursor) -> cython.void:
     """Count the lists of one sample."""
     start: cython.Py_ssize_t
     unknown: cython.Py_ssize_t = 0
@@ -133,7 +138,7 @@ def count_sample(scan: Scan, c: Cursor) -> cython.void:
     note_unknown(scan, unknown)
 
 
-def count_location(scan: Scan, c: Cursor) -> cython.void:
+def count_location(scan: PprofScan, c: Cursor) -> cython.void:
     """Count the lines of one location."""
     start: cython.Py_ssize_t
     unknown: cython.Py_ssize_t = 0
@@ -148,7 +153,7 @@ def count_location(scan: Scan, c: Cursor) -> cython.void:
     note_unknown(scan, unknown)
 
 
-def count_row(scan: Scan, c: Cursor, last: cython.ulonglong) -> cython.void:
+def count_row(scan: PprofScan, c: Cursor, last: cython.ulonglong) -> cython.void:
     """Count the unknown fields of a message whose fields, up to the number `last`, are all integers."""
     start: cython.Py_ssize_t
     unknown: cython.Py_ssize_t = 0
@@ -160,7 +165,7 @@ def count_row(scan: Scan, c: Cursor, last: cython.ulonglong) -> cython.void:
     note_unknown(scan, unknown)
 
 
-def count(scan: Scan) -> None:
+def count(scan: PprofScan) -> None:
     """Count every table, and check the structure of all messages."""
     c: Cursor = scan.c
     start: cython.Py_ssize_t
@@ -212,7 +217,7 @@ def count(scan: Scan) -> None:
         check(scan, c)
 
 
-def find(scan: Scan, c: Cursor, tag: cython.ulonglong) -> cython.bint:
+def find(scan: PprofScan, c: Cursor, tag: cython.ulonglong) -> cython.bint:
     """Narrow the cursor to the next top-level message `tag`; false, and back to the start, after the last."""
     found: cython.ulonglong
     if c.bad:

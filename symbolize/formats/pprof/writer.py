@@ -32,7 +32,7 @@ MAX_ROW: Final = 11 * (1 + MAX_VARINT)
 """Bytes of a row of a table at most, without its lists: a mapping has ten numbers."""
 
 
-class Lists(NamedTuple):
+class PackedLists(NamedTuple):
     """The lists of a table, as CSR, and how many bytes one item takes at most."""
 
     offsets: Int64
@@ -183,7 +183,7 @@ def _blocks(
     profile: Profile,
     table: str,
     count: int,
-    *lists: Lists,
+    *lists: PackedLists,
     row_size: int = MAX_ROW,
 ) -> Iterator[UInt8]:
     """The `count` rows of a table of the profile, a block at a time."""
@@ -191,7 +191,7 @@ def _blocks(
     raw = profile.unknown.get(table, RawFields())
     if len(ends):
         ends[raw.rows + 1] = np.diff(raw.offsets)
-        lists = (*lists, Lists(np.cumsum(ends, out=ends), 1))
+        lists = (*lists, PackedLists(np.cumsum(ends, out=ends), 1))
     extra = pprof_columns.Extra(ends.data, _view(raw.data, np.uint8))
     for first in range(0, count, BLOCK):
         last = min(first + BLOCK, count)
@@ -219,8 +219,8 @@ def _samples(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
         _view(labels.number, np.int64),
         _view(numbers[labels.unit], np.int32),
     )
-    stacks = Lists(samples.location_offsets, len(varint(len(profile.locations))))
-    label_lists = Lists(samples.label_offsets, MAX_MESSAGE)
+    stacks = PackedLists(samples.location_offsets, len(varint(len(profile.locations))))
+    label_lists = PackedLists(samples.label_offsets, MAX_MESSAGE)
     encode = pprof_columns.encode_samples
     row_size = MAX_ROW + width * MAX_VARINT
     return _blocks(encode, columns, profile, "sample", len(samples), stacks, label_lists, row_size=row_size)
@@ -237,7 +237,7 @@ def _locations(profile: Profile) -> Iterator[UInt8]:
         _view(lines.line, np.int64),
         _view(lines.column, np.int64),
     )
-    line_lists = Lists(locations.line_offsets, MAX_MESSAGE)
+    line_lists = PackedLists(locations.line_offsets, MAX_MESSAGE)
     return _blocks(pprof_columns.encode_locations, columns, profile, "location", len(locations), line_lists)
 
 

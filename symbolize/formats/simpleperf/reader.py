@@ -174,7 +174,7 @@ NO_NAMES: Final = Names(b"", np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ReportedFile:
     """A file that frames are in, with the names of its functions, readable and linked."""
 
     path: bytes
@@ -203,17 +203,17 @@ class LostSituation:
 
 
 @dataclass(eq=False)
-class Report:
+class SimpleperfReport:
     """What was read of a file: the tables of the scan, and the records around the samples."""
 
     source: str
     warnings: list[str] = field(default_factory=list)
     meta: MetaInfo | None = None
     lost: LostSituation | None = None
-    files: dict[int, File] = field(default_factory=dict)
+    files: dict[int, ReportedFile] = field(default_factory=dict)
     threads: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     """Process and name by thread; both ids as unsigned numbers."""
-    scan: Any = field(default_factory=lambda: scanning.Scan(random_mixer()))
+    scan: Any = field(default_factory=lambda: scanning.SimpleperfScan(random_mixer()))
     records: int = 0
     """Records read other than samples."""
     symbols: int = 0
@@ -223,7 +223,7 @@ class Report:
 
     def read(self, pieces: Iterator[bytes | memoryview]) -> None:
         """Read all records of the stream."""
-        scan, stream = self.scan, Stream(pieces, self.warnings)
+        scan, stream = self.scan, RecordStream(pieces, self.warnings)
         stream.fill(HEADER_SIZE)
         if len(stream.data) < HEADER_SIZE:
             raise InputError(self.source, "is cut off within its header", len(stream.data))
@@ -341,17 +341,17 @@ def read_meta(raw: bytes) -> MetaInfo:
     )
 
 
-def read_file(raw: bytes, entries: int) -> tuple[int, File]:
+def read_file(raw: bytes, entries: int) -> tuple[int, ReportedFile]:
     """The number and the content of a sound record with so many names."""
     places = np.empty((2, 2 * entries), np.int64)
     number, begin, end, *used = scanning.read_file(raw, places[0].data, places[1].data)
     if not entries:
-        return number, File(raw[begin:end])
+        return number, ReportedFile(raw[begin:end])
     names = (Names(raw, each[:size].copy()) for each, size in zip(places, used, strict=True))
-    return number, File(raw[begin:end], *names)
+    return number, ReportedFile(raw[begin:end], *names)
 
 
-class Stream:
+class RecordStream:
     """The piece of a stream that is being read, and what follows; `base` is where `data` begins in the file."""
 
     def __init__(self, pieces: Iterator[bytes | memoryview], warnings: list[str]) -> None:
@@ -414,12 +414,12 @@ def load(
     A file that is cut off keeps its whole records, and a damaged record is left out; both are reported in
     `Profile.warnings`. Raises InputError where the file is of another version, and where a sum is beyond 64 bits.
     """
-    report = Report(source)
+    report = SimpleperfReport(source)
     report.read(iter([data]) if isinstance(data, bytes | memoryview) else iter(data))
     return build(report, trace_offcpu, show_art_frames)
 
 
-def build(report: Report, mode: OffCpuMode | None, show_art_frames: bool) -> Profile:
+def build(report: SimpleperfReport, mode: OffCpuMode | None, show_art_frames: bool) -> Profile:
     """The profile of what was read."""
     scan = report.scan
     profile = Profile(warnings=report.warnings)
@@ -448,7 +448,7 @@ def build(report: Report, mode: OffCpuMode | None, show_art_frames: bool) -> Pro
     return profile
 
 
-class Rows(NamedTuple):
+class RecordRows(NamedTuple):
     """Samples as parallel columns; `event` is an event id until `_events` made it an index."""
 
     stack: Int32
@@ -468,19 +468,19 @@ class Events(NamedTuple):
     of_row: Int32
 
 
-class Frames(NamedTuple):
+class ReportedFrames(NamedTuple):
     """The distinct frames as columns, `file` being an index into the lists of their files."""
 
     vaddr: UInt64
     file: Int64
     symbol: Int32
     execution: UInt8
-    files: list[File | None]
+    files: list[ReportedFile | None]
     file_ids: list[int]
     kinds: list[AddressKind]
 
 
-def _rows(report: Report, comments: list[str]) -> Rows:
+def _rows(report: SimpleperfReport, comments: list[str]) -> RecordRows:
     """The samples of the scan; of recordings with the time off the processor with that time as value."""
     scan = report.scan
     stack, thread, event, error, samples, value, time = scan.take_rows()
@@ -504,12 +504,12 @@ def _rows(report: Report, comments: list[str]) -> Rows:
             comments.append(f"Samples off the processor left out because they do not end: {unfinished}")
         is_sample &= ~is_off | ends
     if is_sample.all():
-        return Rows(stack, thread, event, error, samples, value, error)
+        return RecordRows(stack, thread, event, error, samples, value, error)
     columns = (column[is_sample] for column in (stack, thread, event, error, samples, value, error))
-    return Rows(*columns)
+    return RecordRows(*columns)
 
 
-def _is_switch(report: Report, event: NDArray[Any]) -> Bool:
+def _is_switch(report: SimpleperfReport, event: NDArray[Any]) -> Bool:
     """Which event ids, in a recording with the time off the processor, are switches of threads."""
     assert report.meta is not None
     first = report.meta.event_type[:1]
@@ -517,7 +517,7 @@ def _is_switch(report: Report, event: NDArray[Any]) -> Bool:
     return found
 
 
-def _events(report: Report, rows: Rows, mode: OffCpuMode | None) -> Events:
+def _events(report: SimpleperfReport, rows: RecordRows, mode: OffCpuMode | None) -> Events:
     """The events by which samples are counted."""
     names = list(report.meta.event_type) if report.meta is not None else []
     ids, of_row = distinct_inverse(rows.event)
@@ -563,7 +563,7 @@ def kind_of(path: bytes) -> AddressKind:
     return AddressKind.IN_FILE
 
 
-def _frames(report: Report) -> Frames:
+def _frames(report: SimpleperfReport) -> ReportedFrames:
     """The frames of all samples, and the files they belong to."""
     vaddr, file, symbol, execution = report.scan.frame_columns()
     ids, of_frame = distinct_inverse(file)
@@ -573,10 +573,10 @@ def _frames(report: Report) -> Frames:
     if missing := sum(file is None for file in files):
         report.warnings.append(f"{missing} files that frames lie in have no record: their frames keep addresses only.")
     kinds = [AddressKind.NO_BINARY if file is None else kind_of(file.path) for file in files]
-    return Frames(vaddr, of_frame, symbol, execution, files, ids.tolist(), kinds)
+    return ReportedFrames(vaddr, of_frame, symbol, execution, files, ids.tolist(), kinds)
 
 
-def _hide_art(report: Report, frames: Frames, hidden: UInt8) -> None:
+def _hide_art(report: SimpleperfReport, frames: ReportedFrames, hidden: UInt8) -> None:
     """Mark the frames of Android's runtime next to Java frames (simpleperf ART frames).
 
     Where frames have execution types, these tell. Elsewhere the converter has hidden such frames already, unless it
@@ -601,13 +601,13 @@ def _hide_art(report: Report, frames: Frames, hidden: UInt8) -> None:
         scanning.mark_frames(scan, (execution == tags.ART_METHOD).view(np.uint8).data, hidden.data)
 
 
-def _is_trampoline(frames: Frames, file: int, symbol: int) -> bool:
+def _is_trampoline(frames: ReportedFrames, file: int, symbol: int) -> bool:
     """Whether the function with this number in one of the files leads from Java to a native method."""
     record = frames.files[file]
     return record is not None and 0 <= symbol < len(record.symbol) and record.symbol[symbol].endswith(TRAMPOLINE)
 
 
-def _runtime_kind(file: File | None) -> int:
+def _runtime_kind(file: ReportedFile | None) -> int:
     """What the frames of a file are, if they have no execution type."""
     path = b"" if file is None else file.path
     if BYTECODE.match(path) or mapped_by(path) is Mapped.CODE_CACHE:
@@ -615,7 +615,7 @@ def _runtime_kind(file: File | None) -> int:
     return numbers.ART if ART_LIBRARY.match(path) else numbers.NATIVE
 
 
-def _locate(report: Report, profile: Profile, frames: Frames, hidden: UInt8) -> Int32:
+def _locate(report: SimpleperfReport, profile: Profile, frames: ReportedFrames, hidden: UInt8) -> Int32:
     """Make mappings, functions and locations of the frames in use; the location of each frame."""
     scan = report.scan
     marked = np.zeros(len(frames.vaddr), np.uint8)
@@ -651,7 +651,7 @@ def _locate(report: Report, profile: Profile, frames: Frames, hidden: UInt8) -> 
     return locations
 
 
-def _mappings(report: Report, profile: Profile, frames: Frames, used: Int64) -> Int32:
+def _mappings(report: SimpleperfReport, profile: Profile, frames: ReportedFrames, used: Int64) -> Int32:
     """One mapping for each path, or each file of compiled code; the mapping of each file.
 
     A mapping of everything holds addresses that are relative to the file already (pprof's base 0).
@@ -688,7 +688,7 @@ def _mappings(report: Report, profile: Profile, frames: Frames, used: Int64) -> 
     return of_file
 
 
-def _functions(report: Report, profile: Profile, frames: Frames, file: Int64, symbol: Int32) -> Int32:
+def _functions(report: SimpleperfReport, profile: Profile, frames: ReportedFrames, file: Int64, symbol: Int32) -> Int32:
     """The functions of the symbols that frames have; the function of each frame, or NONE."""
     strings = profile.strings
     keys, of_frame = distinct_inverse(pair(file, np.maximum(symbol, NONE)))
@@ -726,7 +726,7 @@ def _functions(report: Report, profile: Profile, frames: Frames, file: Int64, sy
     return functions[of_frame] if len(keys) else np.zeros(0, np.int32)
 
 
-def _fill_samples(report: Report, profile: Profile, rows: Rows, events: Events) -> None:
+def _fill_samples(report: SimpleperfReport, profile: Profile, rows: RecordRows, events: Events) -> None:
     """Make the sample types, and a sample of each stack with equal labels."""
     strings = profile.strings
     for name, unit in zip(events.names, events.units, strict=True):
@@ -735,7 +735,7 @@ def _fill_samples(report: Report, profile: Profile, rows: Rows, events: Events) 
     width = len(profile.sample_types)
     counted = events.of_row != NONE
     if not counted.all():
-        rows, events = Rows(*(column[counted] for column in rows)), events._replace(of_row=events.of_row[counted])
+        rows, events = RecordRows(*(column[counted] for column in rows)), events._replace(of_row=events.of_row[counted])
     described = pair(rows.thread, rows.error.astype(np.int64) << 8 | rows.leaf_type)
     descriptions, label_set = distinct_inverse(described)
     keys, sample = distinct_inverse(pair(rows.stack, label_set))
@@ -763,7 +763,7 @@ def _stacks_of(scan: Any, stacks: Int32) -> tuple[Int64, Int32]:
     return offsets, locations
 
 
-def _labels(report: Report, profile: Profile, descriptions: Int64, label_sets: Int32) -> tuple[Int64, Labels]:
+def _labels(report: SimpleperfReport, profile: Profile, descriptions: Int64, label_sets: Int32) -> tuple[Int64, Labels]:
     """The labels of samples that have the descriptions `label_sets`."""
     strings = profile.strings
     names = {each: strings.add(each.encode()) for each in LABELS}
@@ -807,7 +807,7 @@ def _error_name(error: int) -> bytes:
     return ERRORS[error] if error < len(ERRORS) else b"error %d" % error
 
 
-def _comments(report: Report) -> list[str]:
+def _comments(report: SimpleperfReport) -> list[str]:
     """What is known about the recording as a whole; what was lost is a warning too."""
     comments: list[str] = []
     meta, lost, scan = report.meta, report.lost, report.scan

@@ -5,7 +5,7 @@ from symbolize.core.cursor cimport Cursor
 from symbolize.core.interning cimport Chunks, Lists, Tuples
 
 
-cdef class Scan:
+cdef class SimpleperfScan:
     cdef readonly Tuples frames
     cdef readonly Lists stacks
     cdef Tuples rows
@@ -26,10 +26,10 @@ cdef class Scan:
     cdef Chunks chains
 
 cdef void skip_unknown(Cursor c, unsigned long long tag, unsigned long long last) noexcept nogil
-cdef int open_record(Scan s, Cursor c) noexcept nogil
-cdef int read_frame(Scan s, Cursor c) except -1 nogil
+cdef int open_record(SimpleperfScan s, Cursor c) noexcept nogil
+cdef int read_frame(SimpleperfScan s, Cursor c) except -1 nogil
 cdef int read_error(Cursor c) noexcept nogil
-cdef Py_ssize_t row_of(Scan s, unsigned long long what, unsigned long long kind) except -1 nogil
-cdef Py_ssize_t read_stack(Scan s, Cursor c) except -1 nogil
-cdef int read_sample(Scan s, Cursor c) except -1 nogil
-cdef int read_switch(Scan s, Cursor c) except -1 nogil
+cdef Py_ssize_t row_of(SimpleperfScan s, unsigned long long what, unsigned long long kind) except -1 nogil
+cdef Py_ssize_t read_stack(SimpleperfScan s, Cursor c) except -1 nogil
+cdef int read_sample(SimpleperfScan s, Cursor c) except -1 nogil
+cdef int read_switch(SimpleperfScan s, Cursor c) except -1 nogil

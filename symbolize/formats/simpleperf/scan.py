@@ -37,7 +37,7 @@ TIME = cython.declare(cython.Py_ssize_t, 4)
 
 
 @cython.cclass
-class Scan:
+class SimpleperfScan:
     """The tables, and the position of the scan.
 
     A frame is vaddr, file and symbol (32 bits each), and execution type; a row is stack and thread, and event and
@@ -177,7 +177,7 @@ def read_file(
     return number, path_begin, path_end, named, linked
 
 
-def open_record(s: Scan, c: Cursor) -> cython.int:
+def open_record(s: SimpleperfScan, c: Cursor) -> cython.int:
     """The kind of message in the record under the cursor, and where it is; of several the last counts (protobuf
     oneof). 0: none that we know."""
     kind: cython.int = 0
@@ -197,7 +197,7 @@ def open_record(s: Scan, c: Cursor) -> cython.int:
     return kind
 
 
-def read_frame(s: Scan, c: Cursor) -> cython.int:
+def read_frame(s: SimpleperfScan, c: Cursor) -> cython.int:
     """Add the frame under the cursor to the stack that is built."""
     vaddr: cython.ulonglong = 0
     file: cython.ulonglong = 0
@@ -260,14 +260,14 @@ def next_other(
     return pos
 
 
-def row_of(s: Scan, what: cython.ulonglong, kind: cython.ulonglong) -> cython.Py_ssize_t:
+def row_of(s: SimpleperfScan, what: cython.ulonglong, kind: cython.ulonglong) -> cython.Py_ssize_t:
     """Where the words of samples like this begin, which are added if they are new, or if the order is kept."""
     s.rows.key[0] = what
     s.rows.key[1] = kind
     return s.rows.stride * (s.rows.append() if s.keeps_order else s.rows.add())
 
 
-def read_stack(s: Scan, c: Cursor) -> cython.Py_ssize_t:
+def read_stack(s: SimpleperfScan, c: Cursor) -> cython.Py_ssize_t:
     """The row of the stack of the sample under the cursor."""
     outer: cython.Py_ssize_t
     size: cython.ulonglong
@@ -287,7 +287,7 @@ def read_stack(s: Scan, c: Cursor) -> cython.Py_ssize_t:
     return 0 if c.bad else s.stacks.add()
 
 
-def read_sample(s: Scan, c: Cursor) -> cython.int:
+def read_sample(s: SimpleperfScan, c: Cursor) -> cython.int:
     """Enter the sample under the cursor; nothing but frames is entered if the cursor turns bad.
 
     Stacks repeat, mostly byte by byte, so that most need not be decoded: on recordings that makes reading twice as
@@ -367,7 +367,7 @@ def read_sample(s: Scan, c: Cursor) -> cython.int:
     return 0
 
 
-def read_switch(s: Scan, c: Cursor) -> cython.int:
+def read_switch(s: SimpleperfScan, c: Cursor) -> cython.int:
     """Enter the context switch under the cursor, if it leads to a processor and is not damaged."""
     time: cython.ulonglong = 0
     thread: cython.ulonglong = 0
@@ -390,7 +390,7 @@ def read_switch(s: Scan, c: Cursor) -> cython.int:
     return 0
 
 
-def scan(s: Scan, data: object) -> int:
+def scan(s: SimpleperfScan, data: object) -> int:
     """Read records of `data` from `s.pos` on; says why it stopped there."""
     c: Cursor = Cursor(data)
     total: cython.Py_ssize_t = c.end
@@ -440,7 +440,7 @@ def scan(s: Scan, data: object) -> int:
     return status
 
 
-def mark_art(s: Scan, kinds: cython.const[cython.uchar][::1], hidden: cython.uchar[::1]) -> bool:
+def mark_art(s: SimpleperfScan, kinds: cython.const[cython.uchar][::1], hidden: cython.uchar[::1]) -> bool:
     """Mark the stack items that are ART frames next to Java frames; whether there are more than a converter that hides
     them leaves.
 
@@ -474,7 +474,7 @@ def mark_art(s: Scan, kinds: cython.const[cython.uchar][::1], hidden: cython.uch
     return bool(found)
 
 
-def mark_frames(s: Scan, frames: cython.const[cython.uchar][::1], hidden: cython.uchar[::1]) -> None:
+def mark_frames(s: SimpleperfScan, frames: cython.const[cython.uchar][::1], hidden: cython.uchar[::1]) -> None:
     """Mark the items that are one of the marked frames."""
     i: cython.Py_ssize_t
     with cython.nogil:
@@ -483,7 +483,7 @@ def mark_frames(s: Scan, frames: cython.const[cython.uchar][::1], hidden: cython
                 hidden[i] = 1
 
 
-def mark_used(s: Scan, hidden: cython.const[cython.uchar][::1], used: cython.uchar[::1]) -> None:
+def mark_used(s: SimpleperfScan, hidden: cython.const[cython.uchar][::1], used: cython.uchar[::1]) -> None:
     """Mark the frames of all items that are not hidden."""
     i: cython.Py_ssize_t
     with cython.nogil:
@@ -492,7 +492,7 @@ def mark_used(s: Scan, hidden: cython.const[cython.uchar][::1], used: cython.uch
                 used[s.stacks.items[i]] = 1
 
 
-def leaves(s: Scan, hidden: cython.const[cython.uchar][::1], frames: cython.int[::1]) -> None:
+def leaves(s: SimpleperfScan, hidden: cython.const[cython.uchar][::1], frames: cython.int[::1]) -> None:
     """The first frame of each stack that is not hidden, or -1."""
     stack: cython.Py_ssize_t
     i: cython.Py_ssize_t
@@ -507,7 +507,10 @@ def leaves(s: Scan, hidden: cython.const[cython.uchar][::1], frames: cython.int[
 
 
 def copy_stacks(
-    s: Scan, stacks: cython.const[cython.int][::1], offsets: cython.const[cython.longlong][::1], out: cython.int[::1]
+    s: SimpleperfScan,
+    stacks: cython.const[cython.int][::1],
+    offsets: cython.const[cython.longlong][::1],
+    out: cython.int[::1],
 ) -> None:
     """Write the items of each of `stacks` to `out` at its offset."""
     row: cython.Py_ssize_t
@@ -521,7 +524,10 @@ def copy_stacks(
 
 
 def renumber(
-    s: Scan, locations: cython.const[cython.int][::1], hidden: cython.const[cython.uchar][::1], rows: cython.int[::1]
+    s: SimpleperfScan,
+    locations: cython.const[cython.int][::1],
+    hidden: cython.const[cython.uchar][::1],
+    rows: cython.int[::1],
 ) -> None:
     """Replace frames by locations and leave out the hidden items; `rows` gets the new row of each stack.
 

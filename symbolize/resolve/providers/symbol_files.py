@@ -16,7 +16,7 @@ from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import Resolution
 from symbolize.symbol_files import SymbolList, debug_id, read_breakpad, read_module
-from symbolize.symbol_files.breakpad import HEAD, Module
+from symbolize.symbol_files.breakpad import HEAD, BreakpadModule
 from symbolize.symbol_files.gsym import HEAD as GSYM_HEAD
 from symbolize.symbol_files.gsym import UUID, DamagedFile, read_gsym, read_header
 from symbolize.symbols import SymbolListBinary
@@ -31,7 +31,7 @@ class Known(NamedTuple):
     """A symbol file and what it is of."""
 
     file: SpecialFile
-    module: Module
+    module: BreakpadModule
 
 
 class Found(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from symbolize.batch.engines.engine import Engine, Failure, Limits, Outcome, Task
+from symbolize.batch.engines.engine import Engine, Task, TaskFailure, TaskLimits, TaskOutcome
 from symbolize.core.errors import SymbolizeError, UsageError
 from tests.support import batch_tasks
 from tests.support.batch_runs import wait_until
@@ -146,12 +146,12 @@ def test_no_clock_ends_a_worker_without_a_nanny(workers: dict[str, dict[str, Any
     from symbolize.batch.engines.cluster import Run
 
     dask_engine.update_workers()
-    run = Run(dask_engine, Limits(5.0, waiting=9.0))
+    run = Run(dask_engine, TaskLimits(5.0, waiting=9.0))
     run.send(Task("", batch_tasks.double, 4), b"", "task-0", "slot-0", "a", 0)
     workers["b"]["nanny"] = False
     dask_engine.update_workers()
     run.send(Task("", batch_tasks.double, 4), b"", "task-1", "slot-1", "a", 0)
-    assert dask_engine._client.clocks == [Limits(5.0, waiting=9.0).own, (0.0, 0.0)]
+    assert dask_engine._client.clocks == [TaskLimits(5.0, waiting=9.0).own, (0.0, 0.0)]
     assert all(dask_engine._client.clocks[0])
 
 
@@ -160,7 +160,7 @@ def test_which_worker_of_a_cluster_is_next(workers: dict[str, dict[str, Any]], d
     from symbolize.batch.engines.cluster import Run
 
     dask_engine.update_workers()
-    run = Run(dask_engine, Limits())
+    run = Run(dask_engine, TaskLimits())
     run.loads["a"] = 1
     assert run.free_worker("") in ("b", "c")
     own = {key: run.free_worker(key) for key in map(str, range(20))}
@@ -188,7 +188,7 @@ def test_a_task_of_a_cluster_that_takes_too_long(dask_engine: Any, monkeypatch: 
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     client = dask_engine._client
     dask_engine.update_workers()
-    run = Run(dask_engine, Limits(seconds=10, attempts=2))
+    run = Run(dask_engine, TaskLimits(seconds=10, attempts=2))
     run.send(Task("", batch_tasks.double, 1), b"", "task", "slot", "a", 0)
 
     def look(seconds: float) -> tuple[int, list[tuple[int, list[str]]], int]:
@@ -205,7 +205,7 @@ def test_a_task_of_a_cluster_that_takes_too_long(dask_engine: Any, monkeypatch: 
     assert not run.ended
     assert look(1) == (2, [(77, ["b"]), (78, ["c"])], 2)
     (outcome,) = run.ended
-    assert (outcome.failure, outcome.detail, outcome.attempts) == (Failure.TIME, "took longer than 10 s", 2)
+    assert (outcome.failure, outcome.detail, outcome.attempts) == (TaskFailure.TIME, "took longer than 10 s", 2)
     assert not run.busy
     assert run.free_slots == ["slot"]
 
@@ -216,7 +216,7 @@ def test_a_worker_of_a_cluster_that_has_left(workers: dict[str, dict[str, Any]],
 
     client = dask_engine._client
     dask_engine.update_workers()
-    run = Run(dask_engine, Limits())
+    run = Run(dask_engine, TaskLimits())
     for name in ("lost", "moved", "answered", "waiting"):
         run.send(Task(name, batch_tasks.double, 1), b"", name, name, "b" if name == "waiting" else "a", 0)
     client.notes["moved"] = ("moved", 1, "c", 77, None)
@@ -247,7 +247,7 @@ def test_a_task_of_a_cluster_that_dies(
 
     client = dask_engine._client
     dask_engine.update_workers()
-    run = Run(dask_engine, Limits())
+    run = Run(dask_engine, TaskLimits())
     run.send(Task("", batch_tasks.double, 1), b"", "task", "slot", "a", 0)
     for number in starts:
         if number:
@@ -255,7 +255,7 @@ def test_a_task_of_a_cluster_that_dies(
         assert not run.ended
         run.land(run.busy[client.futures[-1].key])
     (outcome,) = run.ended
-    assert (outcome.failure, outcome.detail, outcome.attempts) == (Failure.CRASH, detail, attempts)
+    assert (outcome.failure, outcome.detail, outcome.attempts) == (TaskFailure.CRASH, detail, attempts)
     assert (len(client.sent), run.busy, +run.loads) == (sent, {}, {})
 
 
@@ -276,7 +276,7 @@ def test_what_a_run_leaves_on_a_cluster(dask_engine: Any) -> None:
 
     client = dask_engine._client
     dask_engine.update_workers()
-    run = Run(dask_engine, Limits())
+    run = Run(dask_engine, TaskLimits())
     for name in ("running", "waiting", "answered"):
         run.send(Task(name, batch_tasks.double, 1), b"", name, name, "a", 0)
     client.notes["running"] = ("running", 1, "b", 77, None)
@@ -292,8 +292,8 @@ def test_a_run_that_is_interrupted_between_tasks(dask_engine: Any, monkeypatch: 
     answers = threading.Event()
     monkeypatch.setattr(cluster, "GOODBYE", 0.01)
     monkeypatch.setattr(dask_engine._client, "set_metadata", lambda *_: answers.wait())
-    run = cluster.Run(dask_engine, Limits())
-    run.ended.append(Outcome(Task("done", batch_tasks.double, 1), 2, None, "", 1, 0.0))
+    run = cluster.Run(dask_engine, TaskLimits())
+    run.ended.append(TaskOutcome(Task("done", batch_tasks.double, 1), 2, None, "", 1, 0.0))
     outcomes = run.outcomes([])
     assert next(outcomes).value == 2
     began = time.monotonic()
@@ -305,7 +305,7 @@ def test_a_run_that_is_interrupted_between_tasks(dask_engine: Any, monkeypatch: 
 def run_for_good(engine: Engine) -> None:
     """Run tasks without end."""
     with engine:
-        for outcome in engine.run(tasks_of(batch_tasks.double, itertools.repeat(4)), Limits()):
+        for outcome in engine.run(tasks_of(batch_tasks.double, itertools.repeat(4)), TaskLimits()):
             assert outcome.value == 8
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from symbolize.batch.engines import local
-from symbolize.batch.engines.engine import Failure, Limits, Task
-from symbolize.batch.engines.local import Attempt, Lane, LocalEngine, ended, ending
+from symbolize.batch.engines.engine import Task, TaskFailure, TaskLimits
+from symbolize.batch.engines.local import LocalEngine, TaskAttempt, TaskLane, ended, ending
 from symbolize.core.errors import SymbolizeError
 from tests.support import batch_tasks
 from tests.support.batch_runs import ROOT, kill_group, wait_until
@@ -26,7 +26,7 @@ def test_worker_that_ends_without_a_word() -> None:
     """A worker that native code ended with exit status 0 is missed, though it tells of no failure."""
     with LocalEngine(1) as engine:
         outcome = only(engine.run(tasks_of(batch_tasks.leave, [0]), ONCE))
-        assert (outcome.failure, outcome.detail) == (Failure.CRASH, "its worker process ended without an answer")
+        assert (outcome.failure, outcome.detail) == (TaskFailure.CRASH, "its worker process ended without an answer")
         outcome = only(engine.run(tasks_of(batch_tasks.leave, [7]), ONCE))
         assert outcome.detail == "its worker process ended with exit status 7"
 
@@ -46,7 +46,7 @@ def test_workers_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """If no worker starts the run ends, with one line."""
     monkeypatch.setattr("symbolize.batch.engines.local.begin_worker", batch_tasks.refuse_to_start)
     with LocalEngine(2) as engine, pytest.raises(SymbolizeError, match="worker processes cannot be started"):
-        list(engine.run(tasks_of(batch_tasks.double, range(4)), Limits()))
+        list(engine.run(tasks_of(batch_tasks.double, range(4)), TaskLimits()))
 
 
 class Pool:
@@ -58,13 +58,13 @@ class Pool:
         return Future()
 
 
-def lane(seconds: float, process: int | None, losses: int = 0) -> Lane:
+def lane(seconds: float, process: int | None, losses: int = 0) -> TaskLane:
     """A worker with a task that began now; `process` is its number once it has started."""
-    result = Lane.__new__(Lane)
+    result = TaskLane.__new__(TaskLane)
     vars(result).update(pool=Pool(), attempt=None, future=None, is_good=True, hello=Future())
     if process is not None:
         result.hello.set_result(process)
-    result.start(Attempt(Task("", batch_tasks.double, 1), b"", 1, losses), Limits(seconds=seconds))
+    result.start(TaskAttempt(Task("", batch_tasks.double, 1), b"", 1, losses), TaskLimits(seconds=seconds))
     return result
 
 
@@ -93,23 +93,23 @@ def test_workers_that_pebble_does_not_miss(monkeypatch: pytest.MonkeyPatch) -> N
     [
         (None, 0, 1, None),
         (None, 4, 9, None),
-        (None, 5, 1, Failure.CRASH),
-        (7, 0, 1, Failure.CRASH),
-        (7, 0, 6, Failure.TIME),
+        (None, 5, 1, TaskFailure.CRASH),
+        (7, 0, 1, TaskFailure.CRASH),
+        (7, 0, 6, TaskFailure.TIME),
     ],
 )
 def test_how_a_task_ended_that_pebble_did_not_end(
-    process: int | None, losses: int, after: float, failure: Failure | None, monkeypatch: pytest.MonkeyPatch
+    process: int | None, losses: int, after: float, failure: TaskFailure | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It vanished before it began, which is no attempt, or with its worker, or took too long."""
     now = time.monotonic()
-    limits = Limits(seconds=5)
+    limits = TaskLimits(seconds=5)
     worker = lane(5, process, losses)
     monkeypatch.setattr(time, "monotonic", lambda: now + after)
     attempt, outcome = worker.end(limits)
     assert (attempt.losses, worker.attempt, worker.is_good) == (losses, None, False)
     assert (outcome.failure if outcome else None) == failure
-    if failure is Failure.TIME:
+    if failure is TaskFailure.TIME:
         assert outcome is not None and outcome.detail == "took longer than 5 s"
 
 
@@ -135,7 +135,7 @@ def test_closed_engine() -> None:
     engine.close()
     engine.close()
     with pytest.raises(SymbolizeError, match="closed"):
-        next(engine.run(tasks_of(batch_tasks.double, [4]), Limits()))
+        next(engine.run(tasks_of(batch_tasks.double, [4]), TaskLimits()))
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ def metrics_of_serve() -> dict[str, tuple[str, ...]]:
     from prometheus_client import Counter
     from prometheus_client.metrics import MetricWrapperBase
 
-    from symbolize.serve.metrics import Metrics
+    from symbolize.serve.metrics import ServerMetrics
 
-    made = [each for each in vars(Metrics()).values() if isinstance(each, MetricWrapperBase)]
+    made = [each for each in vars(ServerMetrics()).values() if isinstance(each, MetricWrapperBase)]
     return {each._name + "_total" * isinstance(each, Counter): each._labelnames for each in made}
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from symbolize.batch.manifest import DecodeRequest, InputResult, Manifest, State
 from symbolize.batch.monitoring import aggregates as totals
-from symbolize.batch.monitoring.aggregates import Binaries, Percents, base_name
+from symbolize.batch.monitoring.aggregates import BinaryAggregates, Percents, base_name
 from symbolize.batch.monitoring.summary import Summary, Tally, write_quarantine
 from symbolize.core.errors import OutputError
 from symbolize.storage.input_names import Input
@@ -221,7 +221,7 @@ def test_sums_of_many_binaries_are_not_in_memory(monkeypatch: pytest.MonkeyPatch
 
     def sums(pending: int) -> list[totals.BinarySums]:
         monkeypatch.setattr(totals, "MAX_PENDING", pending)
-        with Binaries() as binaries:
+        with BinaryAggregates() as binaries:
             for each in coverages:
                 binaries.add(each)
                 assert len(binaries._pending) < pending
@@ -420,7 +420,7 @@ def test_full_temporary_disk_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    with Binaries() as binaries:
+    with BinaryAggregates() as binaries:
         binaries.add(events.coverage(events.mapping()))
         monkeypatch.setattr(binaries, "_base", SimpleNamespace(execute=fail, close=binaries._base.close))
         with pytest.raises(OutputError, match="temporary database for sums over binaries: database or disk is full"):
