@@ -565,7 +565,7 @@ class Batch(Closeable):
     def retry_missing(self) -> int:
         """Make inputs new that are done and miss names, if the folders or servers have files for them now that they had
         not (R400, late binaries); how many. Raises OutputError."""
-        renewed = self._late.look()
+        renewed = self._late.scan()
         wanted = self._late.server_files() if self._config.debuginfod else {}
         if wanted:
             found: dict[str, list[str]] = {}
@@ -586,7 +586,7 @@ class Batch(Closeable):
     def watch_binaries(self) -> int:
         """As `retry_missing` for the folders alone, for a batch that calls this again and again; a look that would come
         too soon is left out."""
-        renewed = self._late.look_on()
+        renewed = self._late.scan_settled()
         self._renewed += Counter({Renewed.WATCHED: renewed})
         return renewed
 

@@ -178,20 +178,20 @@ class LateBinaries(Closeable):
         """Close the index."""
         self._index.close()
 
-    def look(self) -> int:
+    def scan(self) -> int:
         """Compare once; how many inputs are new."""
-        return self._renew(self._gains())
+        return self._refresh(self._inputs_that_gain())
 
-    def look_on(self) -> int:
-        """As `look`, for a driver that calls this again and again: not more often than it may, and only for files that
-        two successive looks have found unchanged, so that none is half-written."""
+    def scan_settled(self) -> int:
+        """As `scan`, for a driver that calls this again and again: not more often than it may, and only for files that
+        two successive scans have found unchanged, so that none is half-written."""
         began = self._clock()
         if began < self._next:
             return 0
-        gains = dict(self._gains())
+        gains = dict(self._inputs_that_gain())
         settled = [(want, now) for want, now in gains.items() if self._settling.get(want) == now]
         self._settling = gains
-        renewed = self._renew(settled)
+        renewed = self._refresh(settled)
         ended = self._clock()
         self._next = ended + REST * (ended - began)
         return renewed
@@ -208,7 +208,7 @@ class LateBinaries(Closeable):
         """Make the inputs new that miss files of these kinds, by build id; how many."""
         known = {want: found.get(plain_build_id(want.build_id), ()) for want in self._wants()}
         gained = [want for want, kinds in known.items() if set(want.kinds).intersection(kinds)]
-        return self._renew((want, "") for want in gained)
+        return self._refresh((want, "") for want in gained)
 
     def _wants(self) -> list[Want]:
         """What inputs that are done miss."""
@@ -220,7 +220,7 @@ class LateBinaries(Closeable):
         )
         return [Want.of(key, found) for key, found in rows]
 
-    def _gains(self) -> Iterator[tuple[Want, str]]:
+    def _inputs_that_gain(self) -> Iterator[tuple[Want, str]]:
         """What the folders have more of now, with the marks of what they have."""
         wants = self._wants()
         if not wants or not self._roots:
@@ -234,7 +234,7 @@ class LateBinaries(Closeable):
             if not there.issubset(want.found.split()) and (want, joined(there)) not in self._left:
                 yield want, joined(there)
 
-    def _renew(self, gains: Iterable[tuple[Want, str]]) -> int:
+    def _refresh(self, gains: Iterable[tuple[Want, str]]) -> int:
         """Make the inputs new that miss these binaries, but for those that would lose names."""
         renewed: set[int] = set()
         left: set[int] = set()

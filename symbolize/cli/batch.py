@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from symbolize.batch.engines.engine import Engine
     from symbolize.batch.job import Batch, Plan, Shard
     from symbolize.batch.manifest import Manifest
-    from symbolize.batch.news import News
+    from symbolize.batch.pending_events import PendingEvents
     from symbolize.storage.backend import Storage
 
 SECONDS, DECODE_SECONDS = 600.0, 3600.0
@@ -129,7 +129,7 @@ def batch_parser() -> Parser:
     add_edit_options(result)
     add_cache_options(result)
     add_execution_options(result.group("Execution"))
-    add_limit_options(result.group("TaskLimits"))
+    add_limit_options(result.group("Limits"))
     watch = result.group("Watching")
     add_list(
         watch,
@@ -385,7 +385,7 @@ def run_batch(arguments: Sequence[str]) -> int:
     from symbolize import __version__
     from symbolize.batch.job import Batch
     from symbolize.batch.manifest import Manifest
-    from symbolize.batch.news import News
+    from symbolize.batch.pending_events import PendingEvents
     from symbolize.cli.batch_monitoring import BatchMonitor, check_overwritten
 
     options = batch_parser().parse_args(with_all_kinds(arguments))
@@ -400,7 +400,7 @@ def run_batch(arguments: Sequence[str]) -> int:
         held.enter_context(calling_on_hangup(monitor.reopen_log if options.log_json else None))
         engine = held.enter_context(open_engine(options))
         batch = held.enter_context(Batch(plan, engine, manifest, monitor.observer, stop.is_set))
-        news = News(manifest)
+        news = PendingEvents(manifest)
         try:
             if options.watch:
                 keep_watching(
@@ -422,7 +422,9 @@ def run_batch(arguments: Sequence[str]) -> int:
     return code
 
 
-def exit_code(options: argparse.Namespace, batch: Batch, manifest: Manifest, news: News, percent: float) -> int:
+def exit_code(
+    options: argparse.Namespace, batch: Batch, manifest: Manifest, news: PendingEvents, percent: float
+) -> int:
     """The exit code of a batch whose profiles have names for `percent` of their value."""
     from symbolize.batch.manifest import State
 

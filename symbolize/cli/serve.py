@@ -75,8 +75,8 @@ def end(*_: Any) -> None:
 def serve(options: argparse.Namespace, token: str, shared: str) -> int:
     """Run the server with `options`; `shared` is a folder that is removed afterwards."""
     try:
-        from symbolize.serve.gate import PROFILER
         from symbolize.serve.protocol import allow_descriptors
+        from symbolize.serve.request_filter import PROFILER
         from symbolize.serve.worker import ServerSettings, check_settings
         from symbolize.symbols import DEFAULT_LIMIT
     except ImportError as error:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from symbolize.core.arrays import Bool
     from symbolize.formats.model import Choice, LoadedProfile
-    from symbolize.formats.otlp.lines import Container
     from symbolize.formats.outputs import View
     from symbolize.formats.simpleperf.reader import OffCpuMode
     from symbolize.profile import Profile
@@ -83,7 +82,7 @@ def load_all(
 
 
 @runtime_checkable
-class Resolved(Protocol):
+class SymbolizedProfile(Protocol):
     """What a `Symbolizer` gives: a profile, and which of its locations got the lines of a lookup."""
 
     @property
@@ -97,15 +96,7 @@ class Resolved(Protocol):
 class Symbolizes(Protocol):
     """What a `Symbolizer` does."""
 
-    def symbolize(self, profile: "Profile", /) -> Resolved: ...
-
-
-@runtime_checkable
-class Loaded(Protocol):
-    """What `load_all` gives: one of the profiles of an input, with the messages of that input."""
-
-    @property
-    def container(self) -> "Container | None": ...
+    def symbolize(self, profile: "Profile", /) -> SymbolizedProfile: ...
 
 
 def encode(profile: "Profile") -> bytes:
@@ -116,7 +107,7 @@ def encode(profile: "Profile") -> bytes:
 
 
 def write(
-    profile: "Profile | Resolved",
+    profile: "Profile | SymbolizedProfile",
     destination: str | os.PathLike[str] | BinaryIO,
     *,
     emit: str | None = None,
@@ -156,7 +147,7 @@ def write(
         write_pieces(view_pieces(output, profile, view or View()), destination, output.is_binary)
 
 
-def write_module_symbols(results: Iterable[Resolved], destination: str | os.PathLike[str] | BinaryIO) -> int:
+def write_module_symbols(results: Iterable[SymbolizedProfile], destination: str | os.PathLike[str] | BinaryIO) -> int:
     """Write what was found for the profiles of one Perfetto trace as packets of a trace (ModuleSymbols), so that the
     trace with these bytes appended is symbolized; how many addresses have symbols.
 
@@ -169,14 +160,14 @@ def write_module_symbols(results: Iterable[Resolved], destination: str | os.Path
     check_type("results", results, "Results", Iterable)
     symbols = ModuleSymbols()
     for result in results:
-        check_type("results", result, "Results", Resolved)
+        check_type("results", result, "Results", SymbolizedProfile)
         symbols.add(result.profile, result.resolved)
     symbols.write(destination)
     return symbols.addresses
 
 
 def write_otlp(
-    profiles: Sequence[Loaded], symbolizer: Symbolizes, destination: str | os.PathLike[str] | BinaryIO
+    profiles: "Sequence[LoadedProfile]", symbolizer: Symbolizes, destination: str | os.PathLike[str] | BinaryIO
 ) -> int:
     """Write the messages that all `profiles` of an OTLP input are of as they came, with the lines that `symbolizer`, a
     `Symbolizer`, finds; how many addresses got lines.
@@ -185,11 +176,12 @@ def write_otlp(
     another format, OutputError, and what the symbolizer does.
     """
     from symbolize.core.errors import UsageError, check_type
+    from symbolize.formats.model import LoadedProfile
     from symbolize.formats.otlp.lines import OtlpLines
 
     check_type("profiles", profiles, "a sequence of LoadedProfiles", Sequence)
     for loaded in profiles:
-        check_type("profiles", loaded, "LoadedProfiles", Loaded)
+        check_type("profiles", loaded, "LoadedProfiles", LoadedProfile)
     check_type("symbolizer", symbolizer, "a Symbolizer", Symbolizes)
     container = profiles[0].container if profiles else None
     if container is None or any(each.container is not container for each in profiles):

@@ -31,7 +31,6 @@ from symbolize.core.errors import InputError, ReadFailure, SymbolizeError, Usage
 from symbolize.names import Mode
 from symbolize.serve import otlp
 from symbolize.serve.answers import failure, preflight, refused, sent
-from symbolize.serve.bodies import Bodies, check_encoding, decoded, for_child
 from symbolize.serve.child import Child
 from symbolize.serve.debug_files import (
     KINDS,
@@ -45,12 +44,12 @@ from symbolize.serve.debug_files import (
     source_of,
 )
 from symbolize.serve.deliveries import Deliveries
-from symbolize.serve.gate import PROFILER, ROUTE, AccessLog, Gate, is_allowed
-from symbolize.serve.lanes import RETRY_AFTER, Lane, Once, while_connected
 from symbolize.serve.metrics import ServerMetrics
 from symbolize.serve.modules import FRESH_SECONDS, PATIENCE, HeldModule, Modules
 from symbolize.serve.profiles import Job, Origin, Symbolized, symbolized
 from symbolize.serve.protocol import CONNECTION, GuardedProtocol
+from symbolize.serve.request_bodies import RequestBodies, check_encoding, decoded, for_child
+from symbolize.serve.request_filter import PROFILER, ROUTE, AccessLog, RequestFilter, is_allowed
 from symbolize.serve.symbolication import (
     MODULE_ID,
     FoundFrames,
@@ -63,6 +62,7 @@ from symbolize.serve.symbolication import (
 )
 from symbolize.serve.symbolication import SymbolicationRequest as Frames
 from symbolize.serve.uploads import Full, Uploads, full_disk
+from symbolize.serve.worker_pools import RETRY_AFTER, SingleFlight, WorkerPool, while_connected
 from symbolize.storage.servers import AnyClient
 
 POLICY: Final = (
@@ -121,7 +121,7 @@ def text(facts: Mapping[str, str]) -> str:
     return "\n".join([*lines, *(f"{name}  {value}" for name, value in ROUTES.items())]) + "\n"
 
 
-class Outgoing:
+class ResponseBudget:
     """The answers that clients have not taken yet: at most `space` bytes."""
 
     def __init__(self, space: int, metrics: ServerMetrics) -> None:
@@ -156,10 +156,12 @@ class Outgoing:
 class InPieces(Response):
     """An answer that counts until its client took it, but for what the connection holds."""
 
-    def __init__(self, outgoing: Outgoing, body: bytes, *, media_type: str, headers: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, budget: ResponseBudget, body: bytes, *, media_type: str, headers: Mapping[str, str] | None
+    ) -> None:
         super().__init__(body, media_type=media_type, headers=headers)
-        self._outgoing = outgoing
-        outgoing.count(len(body))
+        self._budget = budget
+        budget.count(len(body))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
@@ -170,7 +172,7 @@ class InPieces(Response):
                 await send({"type": "http.response.body", "body": piece, "more_body": not is_last})
                 await asyncio.sleep(0)  # so that a lost connection is noticed: each further write would be logged
         finally:
-            self._outgoing.count(-len(self.body))
+            self._budget.count(-len(self.body))
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ class ServerLimits:
 
 
 @dataclass(frozen=True)
-class Parts:
+class Services:
     """What answers the requests of a worker."""
 
     modules: Modules
@@ -213,24 +215,24 @@ class Parts:
 class Server:
     """The routes of one worker, and what its requests share."""
 
-    def __init__(self, parts: Parts, metrics: ServerMetrics) -> None:
+    def __init__(self, parts: Services, metrics: ServerMetrics) -> None:
         self.parts, self.limits, self.metrics = parts, parts.limits, metrics
         limits = parts.limits
-        self.bodies = Bodies(limits.in_flight, limits.bodies, limits.body_seconds, metrics)
-        self.outgoing = Outgoing(limits.answers, metrics)
-        self.quick = Lane("names", limits.quick, limits.waiting, metrics, limits.wait_seconds)
-        self.slow = Lane("opening", limits.slow, limits.waiting, metrics)
-        self.files = Lane("files", limits.quick, limits.waiting, metrics)
-        self.fetching = Lane("fetching", limits.slow, limits.waiting, metrics)
-        self.forwarding = Lane("forwarding", limits.slow, limits.waiting, metrics, limits.wait_seconds)
-        self.profile = Lane("profiles", 1, limits.waiting // 8, metrics, limits.wait_seconds)
+        self.bodies = RequestBodies(limits.in_flight, limits.bodies, limits.body_seconds, metrics)
+        self.responses = ResponseBudget(limits.answers, metrics)
+        self.quick = WorkerPool("names", limits.quick, limits.waiting, metrics, limits.wait_seconds)
+        self.slow = WorkerPool("opening", limits.slow, limits.waiting, metrics)
+        self.files = WorkerPool("files", limits.quick, limits.waiting, metrics)
+        self.fetching = WorkerPool("fetching", limits.slow, limits.waiting, metrics)
+        self.forwarding = WorkerPool("forwarding", limits.slow, limits.waiting, metrics, limits.wait_seconds)
+        self.profile = WorkerPool("profiles", 1, limits.waiting // 8, metrics, limits.wait_seconds)
         self.child = Child(limits.memory)
-        self.uploading = Lane("uploads", 1, limits.waiting // 8, metrics)
-        self.lanes = (
+        self.uploading = WorkerPool("uploads", 1, limits.waiting // 8, metrics)
+        self.pools = (
             *(self.quick, self.slow, self.files, self.fetching),
             *(self.forwarding, self.profile, self.uploading),
         )
-        self._once = Once()
+        self._once = SingleFlight()
 
     def app(
         self,
@@ -261,7 +263,7 @@ class Server:
             routes=[*made, *preflights], lifespan=self._lifespan, exception_handlers={HTTPException: not_routed}
         )
         known = None if hosts is None else [*hosts]
-        return Gate(app, self.metrics, token=token, hosts=known, origins=[*origins], log=log)
+        return RequestFilter(app, self.metrics, token=token, hosts=known, origins=[*origins], log=log)
 
     def _answered(self, path: str, endpoint: Endpoint) -> Endpoint:
         """An endpoint whose errors are answers."""
@@ -314,8 +316,8 @@ class Server:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        for lane in self.lanes:
-            lane.close()
+        for pool in self.pools:
+            pool.close()
         await to_thread.run_sync(self.child.close)
         if self.parts.servers is not None:
             await to_thread.run_sync(self.parts.servers.close)
@@ -332,10 +334,10 @@ class Server:
                 logging.getLogger("uvicorn.error").exception("walking the folders failed")
 
     async def _note_work(self) -> None:
-        """Tell the metrics from time to time for how long the lanes have been at their work."""
+        """Tell the metrics from time to time for how long the pools have been at their work."""
         while True:
-            for lane in self.lanes:
-                self.metrics.oldest(lane.name, lane.oldest)
+            for pool in self.pools:
+                self.metrics.oldest(pool.name, pool.oldest)
             await asyncio.sleep(NOTED)
 
     def _check_token(self, request: Request) -> None:
@@ -372,9 +374,9 @@ class Server:
     async def ready(self, request: Request) -> Response:
         """Whether the process takes requests; the folders were walked before the first one."""
         # Without profiles: where one is worked on others may be refused, which is no reason to be asked for no names.
-        is_full = any(each.is_full for each in (self.quick, self.slow, self.files, self.bodies, self.outgoing))
-        lanes = self.quick, self.slow, self.files, self.forwarding, self.profile
-        if is_full or any(lane.is_stuck(self.limits.answer_seconds) for lane in lanes):
+        is_full = any(each.is_full for each in (self.quick, self.slow, self.files, self.bodies, self.responses))
+        pools = self.quick, self.slow, self.files, self.forwarding, self.profile
+        if is_full or any(pool.is_stuck(self.limits.answer_seconds) for pool in pools):
             return PlainTextResponse("busy\n", 503, {"Retry-After": RETRY_AFTER})
         return PlainTextResponse("ok\n")
 
@@ -386,7 +388,7 @@ class Server:
         """A body of JSON, decompressed."""
         self._check_token(request)
         self.quick.check()
-        self.outgoing.check()
+        self.responses.check()
         encoding = request.headers.get("content-encoding", "")
         async with self.bodies.received(request, MAX_JSON) as body:
             if encoding:
@@ -406,7 +408,7 @@ class Server:
                 return answer.json({**debug, "seconds": perf_counter() - began} if with_debug else None)
 
             answer = await self._named(asked, written)
-        return self.outgoing.response(answer, "application/json")
+        return self.responses.response(answer, "application/json")
 
     async def _named(self, asked: Frames, use: Callable[[SymbolicationAnswer], Any]) -> Any:
         """What `use` makes, in a thread, of the answer to a request."""
@@ -419,8 +421,8 @@ class Server:
             self.metrics.frames(answer.named, answer.frames - answer.named)
             return result
 
-        lane = self.quick if all(module.is_quick for module in held) else self.slow
-        return await lane.run(job, lambda: self._release(held))
+        pool = self.quick if all(module.is_quick for module in held) else self.slow
+        return await pool.run(job, lambda: self._release(held))
 
     def _release(self, held: Iterable[HeldModule]) -> None:
         for module in held:
@@ -478,7 +480,7 @@ class Server:
         if text is None:
             raise HTTPException(404, "no such source file for this address, or it is not below a folder with sources")
         answer = {"symbolsLastModified": None, "sourceLastModified": None, "file": asked.file, "source": text}
-        return self.outgoing.response(as_json(answer), "application/json")
+        return self.responses.response(as_json(answer), "application/json")
 
     async def _full_id(self, build_id: str) -> str:
         """The whole build id of a module; empty if it is not there."""
@@ -492,14 +494,14 @@ class Server:
         """A profile in, a symbolized profile out."""
         self._check_token(request)
         self.profile.check()
-        self.outgoing.check()
+        self.responses.check()
         encoding = request.headers.get("content-encoding", "")
         parameters = dict(request.query_params)
         async with self.bodies.received(request, self.limits.body) as body:
             check_encoding(body, encoding)
             async with asyncio.timeout(self.limits.answer_seconds), while_connected(request):
                 done = await self._symbolized(body, parameters)
-        return self.outgoing.response(done.body, done.kind, {"X-Symbolize-Report": done.report})
+        return self.responses.response(done.body, done.kind, {"X-Symbolize-Report": done.report})
 
     async def _symbolized(self, body: BinaryIO, parameters: dict[str, str] | None) -> Symbolized:
         """What the process for profiles makes of a body."""

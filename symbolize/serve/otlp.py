@@ -12,7 +12,7 @@ from symbolize.binaries.debuginfod.environment import read_headers
 from symbolize.core.cursor import varint_at
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.protobuf import BYTES, NUMBER, VARINT, WIRE_TYPE, field, varint
-from symbolize.serve.bodies import codec_named, compressed
+from symbolize.serve.request_bodies import codec_named, compressed
 
 PROTOBUF: Final = "application/x-protobuf"
 JSON: Final = "application/json"

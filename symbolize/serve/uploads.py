@@ -10,7 +10,7 @@ from symbolize.binaries.debuginfod.received import Wrong, verify_file
 from symbolize.core.errors import InputError, SymbolizeError, UsageError
 from symbolize.core.files import atomic_file, file_lock, sync_folder
 from symbolize.elf.probe import CODE, DWARF, HEADER_BYTES, SYMTAB, identify_open
-from symbolize.serve.bodies import pieces
+from symbolize.serve.request_bodies import pieces
 
 WANTED: Final = {"debuginfo": DWARF | SYMTAB, "executable": CODE}
 """What a file has to have of these to be of a kind."""

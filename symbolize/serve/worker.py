@@ -15,13 +15,13 @@ from symbolize.analysis.sources import Sources
 from symbolize.core.parallel import be_killed_with_parent
 from symbolize.options import Options
 from symbolize.resolve.arguments import as_roots
-from symbolize.serve.app import Parts, Server, ServerLimits
+from symbolize.serve.app import Server, ServerLimits, Services
 from symbolize.serve.deliveries import Deliveries
-from symbolize.serve.gate import PROFILER, AccessLog
 from symbolize.serve.metrics import ServerMetrics
 from symbolize.serve.modules import Modules
 from symbolize.serve.otlp import Forward
 from symbolize.serve.profiles import Origin, open_behind
+from symbolize.serve.request_filter import PROFILER, AccessLog
 from symbolize.serve.uploads import Uploads
 from symbolize.storage.servers import AnyClient
 from symbolize.storage.shared_cache import open_tables
@@ -122,7 +122,7 @@ def application(settings: ServerSettings) -> ASGIApp:
     """The application with some settings."""
     servers, metrics = open_behind(settings.debuginfod), ServerMetrics()
     roots, behind = tuple(roots_of(settings)), tuple(settings.debuginfod)
-    parts = Parts(
+    parts = Services(
         modules_of(settings, servers, metrics),
         Origin(roots, settings.cache, settings.cache_limit, behind, settings.options),
         list(settings.sources),

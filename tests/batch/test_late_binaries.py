@@ -127,7 +127,7 @@ def test_while_watching(binaries: Path, tmp_path: Path) -> None:
         batch = Batch(given, engine, manifest, Recorder())
         assert batch.run() == {**ALL_DONE, State.DONE: 1}
         late = LateBinaries(manifest, [str(binaries)], None, lambda where, text: None, lambda: 0.0)
-        look = late.look_on
+        look = late.scan_settled
 
         data = (BINARIES / "gcc-pie" / "spectra").read_bytes()
         assert look() == 0
@@ -139,7 +139,7 @@ def test_while_watching(binaries: Path, tmp_path: Path) -> None:
         batch.work()
         assert [look(), look()] == [0, 0]
         late.close()
-        batch._late.look_on = lambda: 1  # type: ignore[method-assign]
+        batch._late.scan_settled = lambda: 1  # type: ignore[method-assign]
         assert (batch.watch_binaries(), batch._renewed) == (1, {Renewed.WATCHED: 1})
     run_plan(plan(tmp_path / "in", tmp_path / "whole", [binaries]))
     assert outputs(tmp_path / "out") == outputs(tmp_path / "whole")
@@ -162,7 +162,7 @@ def test_looks_cost_little(binaries: Path, tmp_path: Path, monkeypatch: pytest.M
 
         with LateBinaries(manifest, [str(binaries)], None, lambda where, text: None, clock) as late:
             for _ in range(3):
-                late.look_on()
+                late.scan_settled()
     assert walks == [100.0, 133.5]
 
 

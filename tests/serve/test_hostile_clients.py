@@ -24,8 +24,8 @@ package("uvicorn")
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from symbolize.serve import bodies, lanes, protocol
-from symbolize.serve.app import CHUNK, Outgoing
+from symbolize.serve import protocol, request_bodies, worker_pools
+from symbolize.serve.app import CHUNK, ResponseBudget
 from symbolize.serve.metrics import ServerMetrics
 
 pytestmark = pytest.mark.process
@@ -353,7 +353,7 @@ def test_status_page(server: HttpClient) -> None:
 
 def test_readiness(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that takes no more bodies says so, and refuses the next one to be asked again."""
-    monkeypatch.setattr(bodies.Bodies, "is_full", True)
+    monkeypatch.setattr(request_bodies.RequestBodies, "is_full", True)
     assert server.ask("GET", "/readyz").status == Status.SERVICE_UNAVAILABLE
     assert server.ask("GET", "/healthz").status == Status.OK
     answer = server.symbolicate(job(LEDGER, [1]))
@@ -365,7 +365,7 @@ def test_readiness(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_readiness_by_kind(server: HttpClient, monkeypatch: pytest.MonkeyPatch, busy: str, status: int) -> None:
     """A process that refuses profiles for a while, as one is worked on, still answers for names."""
-    monkeypatch.setattr(lanes.Lane, "is_full", property(lambda lane: lane.name == busy))
+    monkeypatch.setattr(worker_pools.WorkerPool, "is_full", property(lambda lane: lane.name == busy))
     assert server.ask("GET", "/readyz").status == status
 
 
@@ -374,7 +374,7 @@ def test_profiles_that_would_wait(
     server: HttpClient, monkeypatch: pytest.MonkeyPatch, busy: str, status: bytes
 ) -> None:
     """Are refused before they are sent, whatever requests for names wait for."""
-    monkeypatch.setattr(lanes.Lane, "is_full", property(lambda lane: lane.name == busy))
+    monkeypatch.setattr(worker_pools.WorkerPool, "is_full", property(lambda lane: lane.name == busy))
     with connected(server) as client:
         client.sendall(b"POST /symbolize HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n")
         client.sendall(b"Content-Length: %d\r\n\r\n" % PROFILE.stat().st_size)
@@ -385,7 +385,7 @@ def test_profiles_that_would_wait(
 
 def test_bodies_that_grow_together(tmp_path: Path) -> None:
     """None was refused when it began; what is too much in all is refused, and no more counts afterwards."""
-    held = bodies.Bodies(9, 10, PATIENCE, ServerMetrics())
+    held = request_bodies.RequestBodies(9, 10, PATIENCE, ServerMetrics())
 
     def request(size: int) -> Request:
         async def receive() -> dict[str, Any]:
@@ -409,7 +409,7 @@ def test_bodies_that_grow_together(tmp_path: Path) -> None:
 
 def test_answers_that_wait_together() -> None:
     """What clients have not taken counts until they do, or are gone; what is too much in all is refused."""
-    outgoing = Outgoing(10, ServerMetrics())
+    outgoing = ResponseBudget(10, ServerMetrics())
 
     async def wait() -> None:
         taken, sent = asyncio.Event(), []

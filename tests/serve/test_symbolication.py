@@ -23,9 +23,9 @@ package("uvicorn")
 
 from symbolize.serve import modules as serve_modules
 from symbolize.serve import symbolication
-from symbolize.serve.gate import PROFILER
 from symbolize.serve.metrics import ServerMetrics
 from symbolize.serve.modules import HeldModule, Modules
+from symbolize.serve.request_filter import PROFILER
 from symbolize.symbols import TableCache
 
 pytestmark = pytest.mark.process

@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpClient]:
         patch.setattr(app, "symbolized", as_told)
         patch.setattr(child, "LINGER", 0.01)
         patch.setattr(child, "LOOKS", 0.05)
-        patch.setattr(worker, "Limits", partial(worker.Limits, answer_seconds=1.0))
+        patch.setattr(worker, "ServerLimits", partial(worker.ServerLimits, answer_seconds=1.0))
         with serving(settings(tmp_path_factory.mktemp("serve"), BINARIES, wait_seconds=0.3)) as running:
             until = time.monotonic() + 60  # its process for profiles may take a while to start
             while running.ask("POST", "/symbolize", b"begin").status != Status.OK and time.monotonic() < until:

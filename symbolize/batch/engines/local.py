@@ -241,17 +241,17 @@ def begin_worker() -> None:
 
 def ended(events: "SimpleQueue[Future[Any]]", busy: dict[Future[Any], TaskLane]) -> list[Future[Any]]:
     """The futures of `busy` that are done, at least one, or whose worker died unnoticed by pebble."""
-    suspects: list[Future[Any]] = []
+    silent: list[Future[Any]] = []
     while True:
         try:
             future = events.get(timeout=CHECK_INTERVAL)
         except Empty:
             # pebble notices a dead worker within 0.1 s; one that is dead at two checks was missed.
             gone = [future for future, lane in busy.items() if not future.done() and not lane.is_alive()]
-            missed = [future for future in gone if future in suspects]
+            missed = [future for future in gone if future in silent]
             if missed:
                 return missed
-            suspects = gone
+            silent = gone
             continue
         done = [future]
         while not events.empty():

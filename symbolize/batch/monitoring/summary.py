@@ -13,7 +13,7 @@ from symbolize.analysis.units import quantity
 from symbolize.batch.manifest import Manifest, State
 from symbolize.batch.monitoring.aggregates import BinaryAggregates, BinarySums, Percents, has_values
 from symbolize.batch.monitoring.observers import Observer, duration, input_fields, one_line, rate_text
-from symbolize.batch.news import News
+from symbolize.batch.pending_events import PendingEvents
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
@@ -108,7 +108,7 @@ class Summary(Closeable):
         retry_missing: str = "retry_missing=True",
     ) -> None:
         self._hints, self._again, self._retry_missing = hints, again, retry_missing
-        self.news = News(manifest)
+        self.news = PendingEvents(manifest)
         self._manifest = manifest
         self.tally = tally
         self.states = dict.fromkeys(State, 0)

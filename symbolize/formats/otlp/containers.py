@@ -94,7 +94,7 @@ class Sniffer:
         self.left = MAX_FIELDS
 
     def compare(self, shape: Shape, at: int, end: int) -> None:
-        """Compare the message from `at` to `end`. Raises Other, and Cut where it is not all there."""
+        """Compare the message from `at` to `end`. Raises OtherMessages, and Cut where it is not all there."""
         while at < end and self.left:
             self.left -= 1
             tag, at = self._varint(at, end)

@@ -1,8 +1,8 @@
 """OTLP messages as they came, with the lines that were found for their locations."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO, Final, NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, Final, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from symbolize.core.message_scan import field_begins, without_fields
 from symbolize.core.messages import MessageLayout, Rows, Spans
 from symbolize.core.protobuf import NUMBER, field, varint
 from symbolize.formats.files import write_pieces
+from symbolize.formats.otlp.containers import Container
 from symbolize.formats.otlp.writer import IS_FOLDED, any_value, utf8
 from symbolize.profile.model import Profile
 from symbolize.proto import otlp_profiles_tags as tags
@@ -276,19 +277,6 @@ class Additions:
 def packed(tag: int, numbers: Sequence[int]) -> bytes:
     """A list of numbers as a field, none if there are none."""
     return field(tag, b"".join(map(varint, numbers))) if numbers else b""
-
-
-class Container(Protocol):
-    """The messages of an input, and how to put others into the same container."""
-
-    @property
-    def messages(self) -> Sequence[memoryview]: ...
-
-    def framed(self, messages: Iterable[bytes]) -> Iterator[bytes]: ...
-
-    def without_names(self) -> Bool: ...
-
-    def stacks(self, profiles: Sequence[Any]) -> Iterator[Profile]: ...
 
 
 class OtlpLines:

@@ -13,16 +13,16 @@ package("prometheus_client")
 
 from starlette.exceptions import HTTPException
 
-from symbolize.serve import lanes
-from symbolize.serve.lanes import Lane
+from symbolize.serve import worker_pools
 from symbolize.serve.metrics import ServerMetrics
+from symbolize.serve.worker_pools import WorkerPool
 
 
 def test_so_many_wait() -> None:
     """The third of them is refused while one runs and two wait, and nobody afterwards."""
 
     async def ask() -> tuple[int, bool]:
-        names, ends = Lane("names", 1, 2, ServerMetrics()), threading.Event()
+        names, ends = WorkerPool("names", 1, 2, ServerMetrics()), threading.Event()
         running = asyncio.create_task(names.run(ends.wait))
         await asyncio.sleep(0)
         waiting = [asyncio.create_task(names.run(int)) for _ in range(3)]
@@ -40,10 +40,10 @@ def test_so_many_wait() -> None:
 
 def test_nobody_begins_to_wait_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what jobs took until then the next one would wait for longer than it may; the thread that is free takes it."""
-    monkeypatch.setattr(lanes, "LATEST", 1)
+    monkeypatch.setattr(worker_pools, "LATEST", 1)
 
     async def ask() -> tuple[bool, bool]:
-        names, ends = Lane("names", 1, 2, ServerMetrics(), 0.2), threading.Event()
+        names, ends = WorkerPool("names", 1, 2, ServerMetrics(), 0.2), threading.Event()
         await names.run(lambda: time.sleep(0.25))
         await asyncio.sleep(0)
         is_free = not names.is_full
@@ -62,7 +62,7 @@ def test_nobody_waits_too_long() -> None:
     done: list[int] = []
 
     async def ask() -> HTTPException:
-        names, ends = Lane("names", 1, 2, ServerMetrics(), 0.2), threading.Event()
+        names, ends = WorkerPool("names", 1, 2, ServerMetrics(), 0.2), threading.Event()
         running = asyncio.create_task(names.run(ends.wait))
         await asyncio.sleep(0)
         with pytest.raises(HTTPException) as refused:
@@ -82,7 +82,7 @@ def test_jobs_that_nobody_waits_for() -> None:
     done: list[int] = []
 
     async def ask() -> bool:
-        names, begun, left = Lane("names", 1, 2, ServerMetrics()), threading.Event(), threading.Event()
+        names, begun, left = WorkerPool("names", 1, 2, ServerMetrics()), threading.Event(), threading.Event()
 
         def job() -> None:
             begun.set()
@@ -106,7 +106,7 @@ def test_threads_that_are_stuck() -> None:
     """A lane is stuck when each of its threads has had a job for too long."""
 
     async def ask() -> list[bool]:
-        names, begun, ends = Lane("names", 2, 2, ServerMetrics()), threading.Semaphore(0), threading.Event()
+        names, begun, ends = WorkerPool("names", 2, 2, ServerMetrics()), threading.Semaphore(0), threading.Event()
         found, running = [], []
 
         def job() -> None:

@@ -15,8 +15,8 @@ from starlette.requests import Request
 
 from symbolize.core.compression import GZIP, ZSTD, Codec, CompressionError, InflateLimits, codec_of, gzipped, inflate
 from symbolize.core.errors import UsageError
-from symbolize.serve.lanes import RETRY_AFTER
 from symbolize.serve.metrics import ServerMetrics
+from symbolize.serve.worker_pools import RETRY_AFTER
 
 IN_MEMORY: Final = 256 << 10
 """Bytes of a body above which it is a temporary file."""
@@ -28,7 +28,7 @@ MAX_RATIO: Final = 1032
 """How many times a body may expand: as often as deflate can."""
 
 
-class Bodies:
+class RequestBodies:
     """The bodies that are held at a time: at most `number`, and `space` bytes of them. Each has to come within
     `seconds` and the time that its size takes."""
 

@@ -16,7 +16,7 @@ KEY: Final = "CAST(number AS TEXT) || '@' || version"
 """The key of such a note: an input with the version of its content."""
 
 
-class News:
+class PendingEvents:
     """Compares the inputs of a manifest, and names that are missing, with what earlier runs have reported."""
 
     def __init__(self, manifest: Manifest) -> None:

@@ -21,7 +21,7 @@ LATEST: Final = 16
 """Jobs whose times make up most of what the next one is thought to take."""
 
 
-class Lane:
+class WorkerPool:
     """`threads` for one kind of work, for which `waiting` requests may wait, and not longer than `patience` seconds. A
     job that waits is dropped when its client leaves; one that runs keeps its thread to its end."""
 
@@ -149,7 +149,7 @@ async def while_connected(request: Request) -> AsyncIterator[None]:
         watching.cancel()
 
 
-class Once:
+class SingleFlight:
     """Work by key, which is done once for all who want it at the same time."""
 
     def __init__(self) -> None:

@@ -41,7 +41,7 @@ class AccessLog:
             os.write(self._descriptor, json.dumps(facts).encode() + b"\n")
 
 
-class Gate:
+class RequestFilter:
     """The application `app` behind checks: requests to a server on a loopback address have to name it, or one of
     `hosts`, so that no page gets at it by a name of its own (R417, names of the server). Of the pages of other origins
     those of `origins`, `*` for all, may ask, and read names and sources (R430, pages of other origins). A first part of
