@@ -1,10 +1,10 @@
 """Compares symbolize with four engines: what at least two of them say is the reference, every difference gets a class.
 
 python benchmarks/agreement.py [--addresses N] [--slow N] [--binaries NAME...] [--file NAME=BINARY[,DEBUG]]
-                               [--peers-python PYTHON] [--write docs/correctness.md]
+                               [--peers-python PYTHON] [--write PAGE]
 
-Engines: llvm-symbolizer, GNU addr2line, eu-addr2line (some of the addresses, it is slow) and symbolic. Prints a section
-of docs/correctness.md, and samples of differences without a class on standard error.
+Engines: llvm-symbolizer, GNU addr2line, eu-addr2line (some of the addresses, it is slow) and symbolic. Prints tables,
+which docs/correctness.md sums up, and samples of differences without a class on standard error.
 """
 
 import argparse

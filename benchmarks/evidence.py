@@ -1,6 +1,6 @@
 """How often the judge of builds is wrong: programs in builds that differ little, each judged against recordings of all.
 
-python benchmarks/evidence.py FOLDER [--pairs N] [--programs NAME...] [--write docs/correctness-builds.md]
+python benchmarks/evidence.py FOLDER [--pairs N] [--programs NAME...] [--write PAGE]
 
 FOLDER keeps builds and recordings. FOLDER/sources may have source packages, unpacked (`apt-get source bzip2 zlib lz4`),
 and FOLDER/packages versions of libssl3, libpython3.11 and libc6 (`apt-get download`). Needs perf, gcc, clang-19 and

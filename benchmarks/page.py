@@ -153,8 +153,7 @@ How long symbolize and other symbolizers take for the same addresses, and how mu
 
 Whole commands including start-up. All commands of a row ran in turn on one machine. Each figure is the median of the
 runs after one that is not counted; `least` is the best of them; peaks are of resident memory. Commands that take
-longer than 20 seconds ran once. Machines are noisy: compare ratios rather than seconds. Recordings of perf are on
-[a page of their own](benchmarks-perf-data.md).
+longer than 20 seconds ran once. Machines are noisy: compare ratios rather than seconds.
 """
 
 

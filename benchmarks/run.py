@@ -1,6 +1,6 @@
 """Measures symbolize and its peers side by side in one run.
 
-python benchmarks/run.py [--quick] [--write docs/benchmarks.md] [--only PART...] [--binaries NAME...]
+python benchmarks/run.py [--quick] [--write PAGE] [--only PART...] [--binaries NAME...]
                          [--file NAME=BINARY[,DEBUG]] [--peers-python PYTHON]
 
 The Python of --peers-python has the PyPI package `symbolic`: `python3 -m venv DIR && DIR/bin/pip install symbolic`.

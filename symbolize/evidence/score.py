@@ -33,7 +33,7 @@ class Rates(NamedTuple):
 
 
 class Evidence(Enum):
-    """The kinds of evidence, with rates measured on recordings (docs/correctness-builds.md)."""
+    """The kinds of evidence, with rates measured on recordings (docs/correctness.md)."""
 
     LEAVES = Rates("{agreeing} of {judged} sampled addresses begin an instruction", 0.001, (0.05, 0.6), 0.30)
     """Sampled instructions of x86, whose length varies."""

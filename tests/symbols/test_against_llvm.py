@@ -10,7 +10,7 @@ import pytest
 
 from symbolize.core.cursor import COMPILED
 from tests.support.needs import DEBUG_FILES, needs_compiled
-from tools.llvm.compare_llvm import NEEDED, ROOT, compare, label, subjects
+from tools.llvm.compare_llvm import NEEDED, compare, label, subjects
 from tools.llvm.judge import same_file
 
 ADDRESSES = 400 if COMPILED else 60
@@ -24,8 +24,8 @@ LARGE = 4 << 20
 
 @cache
 def published() -> dict[str, dict[str, float]]:
-    """The share of each class in each file, as docs/correctness.md has them."""
-    text = (ROOT / "docs" / "correctness.md").read_text()
+    """The share of each class in each file, as llvm_classes.md has them."""
+    text = Path(__file__).with_name("llvm_classes.md").read_text()
     rows = re.findall(r"^\| (.*) \|$", text[text.index("| file | addresses |") :].partition("\n\n")[0], re.MULTILINE)
     kinds, *files = [[cell.strip(" *") for cell in row.split("|")] for row in rows if not row.startswith("---")]
     counts = {name: [int(cell.replace(",", "") or 0) for cell in cells] for name, *cells in files}
@@ -51,7 +51,7 @@ def marks(path: Path) -> Iterator[pytest.MarkDecorator]:
 @pytest.mark.parametrize("path", [pytest.param(path, marks=[*marks(path)], id=label(path)) for path in subjects()])
 def test_against_llvm(path: Path) -> None:
     """Function, file, line, column, start line and inline chain are those of llvm-symbolizer, or the difference has a
-    rule, about as often as docs/correctness.md says and no oftener."""
+    rule, about as often as llvm_classes.md says and no oftener."""
     result = compare(path, ADDRESSES)
     assert result.unexplained == []
     total = result.classes.total()

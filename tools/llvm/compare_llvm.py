@@ -3,7 +3,7 @@
     python -m tools.llvm.compare_llvm [ADDRESSES] [FILE...]
 
 compares that many random addresses of the code of each file (20,000; the fixtures, and what the machine has of
-large debug files) and prints the table that docs/correctness.md quotes.
+large debug files) and prints the table of tests/symbols/llvm_classes.md.
 """
 
 import argparse

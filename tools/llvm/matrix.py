@@ -250,7 +250,7 @@ def compare(program: Program, folder: Path) -> Outcome:
 
 
 def print_table(groups: dict[str, Counter[str]]) -> None:
-    """Print the table of docs/correctness.md."""
+    """Print how many addresses of each toolchain are of each class, which docs/correctness.md sums up."""
     kinds = [kind for kind in CLASSES if any(counts[kind] for counts in groups.values())]
     print("| toolchain | binaries | addresses | share equal |", " | ".join(kinds), "|")
     print("|---|---:|---:|---:|" + "---:|" * len(kinds))
