@@ -210,6 +210,15 @@ def test_code_named_in_rules_exists() -> None:
     assert missing == []
 
 
+def test_modules_named_in_words_exist() -> None:
+    """Each word has a module or package, which is there."""
+    entries = re.findall(r"^- \*\*.*?(?=\n\n|\n- |\Z)", page("words.md"), re.MULTILINE | re.DOTALL)
+    named = [re.findall(r"`([a-z_]+/[\w/]*(?:\.py)?)`(?=[,.\s]|\Z)", entry.rpartition(". ")[2]) for entry in entries]
+    without = [entry for entry, paths in zip(entries, named, strict=True) if not paths]
+    assert without == []
+    assert [path for paths in named for path in paths if not (ROOT / "symbolize" / path).exists()] == []
+
+
 def test_citations_are_read() -> None:
     """One rule, several, and ranges in both spellings."""
     text = "(rules R2, R30 and R97–R99; R114-R117), not AR4 or R2D2"
