@@ -232,9 +232,7 @@ def examples(pages: tuple[str, ...]) -> Iterator[str]:
 
 
 @pytest.mark.needs("pandas")
-@pytest.mark.parametrize(
-    "pages", [("library.md", "library-data.md"), ("guides/notebooks.md",)], ids=" ".join
-)
+@pytest.mark.parametrize("pages", [("library.md", "library-data.md"), ("guides/notebooks.md",)], ids=" ".join)
 def test_examples_run(pages: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The examples give what is printed below them, one after another in one session."""
     monkeypatch.chdir(ROOT)
