@@ -166,15 +166,16 @@ class Symbolizer(Closeable):
 
     def _read_stacks(self, profile: Profile, resolutions: Resolutions) -> None:
         """Check stacks against call sites, and put callers back that tail calls took off them."""
-        from symbolize.resolve.stack_check import check_stacks
-        from symbolize.resolve.stack_pairs import reader_of
-        from symbolize.resolve.tail_callers import insert_tail_callers
+        from symbolize.enrich.tail_calls import insert_tail_callers
+        from symbolize.resolve.stacks import check_stacks, reader_of
 
         reader = reader_of(profile, resolutions)
         if self._options.check_stacks:
             check_stacks(profile, resolutions, reader)
         if self._options.tail_calls:
-            insert_tail_callers(profile, resolutions, reader)
+            pairs, count = reader.pairs, len(profile.locations)
+            vaddrs = insert_tail_callers(profile, pairs.caller, pairs.which, reader.vaddrs, reader.lost_callers())
+            resolutions.insert(count + np.arange(len(vaddrs)), profile.locations.mapping[count:], vaddrs)
 
     def _unwind(self, profile: Profile, resolutions: Resolutions) -> Resolutions:
         """Unwind the stacks of a profile, and resolve its mappings again: the callers are evidence for binaries that

@@ -11,7 +11,7 @@ import numpy as np
 
 from symbolize.core.arrays import Bool, Float64, Int32, Int64, distinct_inverse, is_among, pair, unpair
 from symbolize.enrich.frames import LookupResult
-from symbolize.names import demangle, own_name
+from symbolize.names import own_name
 from symbolize.profile import Functions, Locations, Profile
 from symbolize.symbols import Function, name_key, spellings_of
 
@@ -40,8 +40,8 @@ class Namesakes:
         self._found: dict[tuple[Function, int], int] = {}
         linked = [function[1].encode() for code in shared for function in code.functions]
         places = ((number, row) for number, code in enumerate(shared) for row in range(len(code.functions)))
-        for name, text, place in zip(linked, demangle(linked, "default"), places, strict=True):
-            for each in spellings_of(name, text):
+        for spellings, place in zip(spellings_of(linked), places, strict=True):
+            for each in spellings:
                 self._by_name.setdefault(each, []).append(place)
 
     def find(self, function: Function, number: int) -> int:
@@ -52,7 +52,8 @@ class Namesakes:
             same = [row for code, row in self._by_name.get(name_key(function), []) if code == number]
             if len(same) > 1:
                 functions = self._shared[number].functions
-                declared = basename(function.path.decode(errors="replace")), function.line
+                name, line = function.declared
+                declared = name.decode(errors="replace"), line
                 same = [row for row in same if (basename(functions[row][2]), functions[row][3]) == declared]
             self._found[key] = same[0] if len(same) == 1 else UNDECIDED
         return self._found[key]

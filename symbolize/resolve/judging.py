@@ -65,7 +65,7 @@ def listed_callers(record: MappingRecord, binary: Binary, observed: Observed) ->
     known = known[:: len(known) // MAX_PAIRS + 1]
     if not len(known):
         return Count(Evidence.LISTED, 0, 0)
-    from symbolize.resolve.stack_pairs import PairVerdict, StackPairs, StackReader
+    from symbolize.evidence.stacks import PairVerdict, StackPairs, StackReader
 
     count = len(observed.vaddrs)
     there = without_tag(binary.images[0], observed.vaddrs + np.uint64(binary.shift))

@@ -27,9 +27,9 @@ from symbolize.core.parallel import together
 from symbolize.core.string_table import StringTable
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.qualify import ResolvedFunctions, resolve_functions
-from symbolize.symbols.calls import calls_of
 from symbolize.symbols.dead_code import without_covered
 from symbolize.symbols.elf_symbols import SymbolLayer
+from symbolize.symbols.folded_calls import calls_of
 from symbolize.symbols.functions import UNKNOWN, Calls, FunctionNames
 from symbolize.symbols.icf import find_shared
 from symbolize.symbols.naming import choose_names

@@ -24,7 +24,7 @@ from symbolize.symbols.table import FunctionsAt, SymbolTable
 
 if TYPE_CHECKING:
     from symbolize.symbols.build import Builder
-    from symbolize.symbols.call_graph import CallGraph
+    from symbolize.symbols.call_sites import CallSites
     from symbolize.symbols.elf_symbols import SymbolLayer
     from symbolize.symbols.split_dwarf_files import Finder
     from symbolize.symbols.table_file import Facts
@@ -276,16 +276,16 @@ class Binary:
 
     def calls(self, shared: Sequence[Sequence[bytes]], vaddrs: UInt64) -> Calls:
         """The calls at `vaddrs` (ascending) of functions that share code, by the debug information; see `calls_of`."""
-        from symbolize.symbols.calls import calls_of
+        from symbolize.symbols.folded_calls import calls_of
 
         with self.reading():
             dwarf = self._builder.dwarf
             return calls_of(dwarf, shared, vaddrs) if dwarf is not None else Calls.none()
 
-    def call_graph(self, *, believes_all: bool = False) -> CallGraph | None:
-        """The calls of the binary, see `CallGraph`; None without debug information. It is good until the files are
+    def call_sites(self, *, believes_all: bool = False) -> CallSites | None:
+        """The calls of the binary, see `CallSites`; None without debug information. It is good until the files are
         closed."""
-        from symbolize.symbols.call_graph import CallGraph
+        from symbolize.symbols.call_sites import CallSites
 
         with self.reading():
             dwarf, symbols = self._builder.dwarf, self._builder.symbols
@@ -295,7 +295,7 @@ class Binary:
             if jumps is not None:
                 jumps = np.sort(jumps + np.uint64(self.shift))
             distances = return_distances(self.loaded.machine)
-            return CallGraph(dwarf, symbols, jumps, distances, believes_all=believes_all)
+            return CallSites(dwarf, symbols, jumps, distances, believes_all=believes_all)
 
     def is_cached(self) -> bool:
         """Whether the whole table is at hand, in memory or in the cache."""

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from posixpath import basename
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from symbolize.core.arrays import Bool, Int32, Int64, UInt32, UInt64
 from symbolize.core.string_array import StringArray
 from symbolize.core.string_table import StringTable
 from symbolize.elf.plt import MARK
-from symbolize.names import Mode, function_key, shown_names, split_suffix
+from symbolize.names import Mode, demangle, function_key, shown_names, split_suffix
 
 UNKNOWN = b"??"
 """The name of a function whose name is unknown, so that the stack keeps its depth."""
@@ -93,17 +94,23 @@ class Function(NamedTuple):
     path: bytes
     line: int
 
+    @property
+    def declared(self) -> tuple[bytes, int]:
+        """Where it is declared: name of the file and line. Headers may have several paths."""
+        return basename(self.path), self.line
+
 
 def name_key(function: Function) -> bytes:
     """The name of a function, however it is spelled."""
     return function_key(function.linkage) if function.linkage else function.name
 
 
-def spellings_of(linked: bytes, text: bytes) -> set[bytes]:
-    """The names by which `name_key` may know the function `linked`, whose readable name is `text`. gcc gives local
-    functions of C++ no linkage name (R6, names from symbols). What calls a function by the linkage table calls it."""
-    linked, text = linked.removesuffix(MARK), text.removesuffix(MARK)
-    return {function_key(linked), linked, split_suffix(linked)[0], text}
+def spellings_of(linked: Sequence[bytes]) -> list[set[bytes]]:
+    """The names by which `name_key` may know each of the functions `linked`. gcc gives local functions of C++ no
+    linkage name (R6, names from symbols). What calls a function by the linkage table calls it."""
+    names = [name.removesuffix(MARK) for name in linked]
+    texts = (text.removesuffix(MARK) for text in demangle(linked, "default"))
+    return [{function_key(name), name, split_suffix(name)[0], text} for name, text in zip(names, texts, strict=True)]
 
 
 @dataclass(eq=False)

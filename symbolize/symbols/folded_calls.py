@@ -8,8 +8,7 @@ import numpy as np
 from symbolize.core.arrays import Int64, UInt64, distinct, is_among, marked, offsets_of
 from symbolize.core.ranges import clip_to
 from symbolize.dwarf.decode import Dwarf
-from symbolize.names import demangle
-from symbolize.symbols.call_sites import CallSites, functions_of, sources_of
+from symbolize.symbols.call_sites import CallRows, functions_of, sources_of
 from symbolize.symbols.functions import DISTANCES, Calls, Function, name_key, spellings_of
 
 GroupsOf = Callable[[Function], Sequence[int]]
@@ -42,7 +41,7 @@ def calls_of(dwarf: Dwarf, shared: Sequence[Sequence[bytes]], vaddrs: UInt64 | N
         returns = distinct(np.concatenate([vaddrs + np.uint64(distance) for distance in DISTANCES]))
         units = dwarf.claims.units_for(distinct(np.concatenate((vaddrs, vaddrs - np.minimum(vaddrs, np.uint64(1))))))
     for source, walked in sources_of(dwarf, units):
-        found = CallSites.read(dwarf, source, walked)
+        found = CallRows.read(dwarf, source, walked)
         rows = found.by_return
         rows = rows[is_among(found.return_pc[rows], returns)] if returns is not None else rows
         functions, number = functions_of(dwarf, found.origin[rows])
@@ -64,15 +63,15 @@ def groups_by_name(shared: Sequence[Sequence[bytes]]) -> dict[bytes, list[int]]:
     linked = [name for names in shared for name in names]
     numbers = (number for number, names in enumerate(shared) for _ in names)
     groups: dict[bytes, list[int]] = {}
-    for name, text, number in zip(linked, demangle(linked, "default"), numbers, strict=True):
-        for each in spellings_of(name, text):
+    for spellings, number in zip(spellings_of(linked), numbers, strict=True):
+        for each in spellings:
             known = groups.setdefault(each, [])
             if number not in known[-1:] and len(known) < MAX_GROUPS:
                 known.append(number)
     return groups
 
 
-def _folded_twins(dwarf: Dwarf, found: CallSites, rows: Int64, groups_of: GroupsOf) -> Iterator[tuple[Int64, Int64]]:
+def _folded_twins(dwarf: Dwarf, found: CallRows, rows: Int64, groups_of: GroupsOf) -> Iterator[tuple[Int64, Int64]]:
     """Calls that functions without code of their own have where the calls `rows` are: some of `rows`, and the call that
     is meant by each."""
     sites = np.flatnonzero(found.owner >= 0)

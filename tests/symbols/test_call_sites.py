@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from symbolize.evidence.tail_calls import MAX_DEPTH, MAX_STEPS, Chain, TailCalls
 from symbolize.symbols import Binary
-from symbolize.symbols.call_graph import MAX_DEPTH, MAX_STEPS, UNKNOWN, CallGraph, Chain, Definition, TailCall
-from symbolize.symbols.call_sites import UNITS_AT_ONCE
+from symbolize.symbols.call_sites import UNITS_AT_ONCE, UNKNOWN, CallSites, Definition, TailCall
 from tests.support.dwarf_writer import As, Die, Index, Ref, Unit, die, function
 from tests.support.elf_writer import FUNC, LOCAL, Symbol
 from tests.support.lookup import finder_of, image_of
@@ -18,15 +18,14 @@ from tests.support.split_writer import at, skeleton, split_file, split_unit
 WIDTH = 5000
 
 
-class Wide(CallGraph):
+class Wide(CallSites):
     """Functions of which each calls very many others, and the last of these calls one more."""
 
     def __init__(self, width: int) -> None:
         self.width = width
         self.asked = 0
-        self._reaches = {}
 
-    def _definition(self, function: int) -> Definition | None:
+    def definition(self, function: int) -> Definition | None:
         calls = range(function * self.width, (function + 1) * self.width)
         return Definition(function, True, UNKNOWN, [TailCall(each, each) for each in calls])
 
@@ -35,31 +34,31 @@ class Wide(CallGraph):
         return b"f%d" % function
 
 
-def found(graph: Wide, last: int) -> tuple[list[Chain], bool]:
+def chains_of(sites: Wide, last: int) -> tuple[list[Chain], bool]:
     """The chains that lead from function 1 to the function `last`."""
-    return graph.chains(1, lambda function: function == last)
+    return TailCalls(sites).chains(1, lambda function: function == last)
 
 
 def test_of_few_all_are_found() -> None:
     """Two functions call three others each, and so on: one chain leads to each, and not all are followed to the end."""
-    assert found(Wide(3), 14) == ([((1, 4), (4, 14))], False)
+    assert chains_of(Wide(3), 14) == ([((1, 4), (4, 14))], False)
 
 
 def test_of_very_many_few_are_looked_at() -> None:
     """Whatever a file says of calls, the work is bounded, and what was not looked at is not known."""
-    graph = Wide(WIDTH)
-    assert found(graph, WIDTH + 1) == ([], False)
-    assert not graph.reach(1).is_whole
-    assert graph.asked <= 2 * MAX_STEPS
+    sites = Wide(WIDTH)
+    assert chains_of(sites, WIDTH + 1) == ([], False)
+    assert not TailCalls(sites).reach(1).is_whole
+    assert sites.asked <= 2 * MAX_STEPS
 
 
-class Long(CallGraph):
+class Long(CallSites):
     """Functions of which each calls the next one."""
 
     def __init__(self) -> None:
-        self._reaches = {}
+        pass
 
-    def _definition(self, function: int) -> Definition | None:
+    def definition(self, function: int) -> Definition | None:
         return Definition(function, True, UNKNOWN, [TailCall(function, function + 1)])
 
     def key(self, function: int) -> bytes:
@@ -69,7 +68,7 @@ class Long(CallGraph):
 @pytest.mark.parametrize(("links", "is_found"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, False)])
 def test_longest_chain(links: int, is_found: bool) -> None:
     """Longer chains are not followed, and it is said that these are not all."""
-    chains, is_whole = Long().chains(1, lambda function: function == 1 + links)
+    chains, is_whole = TailCalls(Long()).chains(1, lambda function: function == 1 + links)
     whole = [tuple((each, each) for each in range(1, links + 1))]
     assert (chains, is_whole) == ((whole, True) if is_found else ([], False))
 
@@ -89,7 +88,7 @@ def tail_call(callee: str, vaddr: int | None) -> Die:
     return die("call_site", call_origin=Ref(callee), call_tail_call=As("flag_present", True), **place)
 
 
-def graph_of(*functions: Die, more: Sequence[Symbol] = ()) -> CallGraph:
+def calls_of(*functions: Die, more: Sequence[Symbol] = ()) -> CallSites:
     """The calls of a program with these functions, and `last`."""
     symbols = [Symbol("main", 0x1100, 0x80, FUNC), *more]
     units = [
@@ -101,20 +100,20 @@ def graph_of(*functions: Die, more: Sequence[Symbol] = ()) -> CallGraph:
             producer="GNU C++17 12.2.0",
         )
     ]
-    graph = Binary([image_of(units, symbols=symbols)]).call_graph()
-    assert graph is not None
-    return graph
+    sites = Binary([image_of(units, symbols=symbols)]).call_sites()
+    assert sites is not None
+    return sites
 
 
 def test_a_tail_call_without_a_vaddr_counts() -> None:
     """As clang up to release 10 writes them: the function that makes it leads there in this way too."""
-    graph = graph_of(
+    sites = calls_of(
         function("main", 0x1100, 0x80, call("first", RETURN), **LISTED),
         function("first", 0x1200, 0x40, tail_call("second", 0x1210), tail_call("last", None), label="first", **LISTED),
         function("second", 0x1300, 0x40, tail_call("last", 0x1310), label="second", **LISTED),
     )
-    first = int(graph.sites(np.array([RETURN - 1], np.uint64)).callee[0])
-    chains, is_whole = graph.chains(first, lambda callee: graph.key(callee) == b"last")
+    first = int(sites.at(np.array([RETURN - 1], np.uint64)).callee[0])
+    chains, is_whole = TailCalls(sites).chains(first, lambda callee: sites.key(callee) == b"last")
     assert is_whole and sorted([pc for _, pc in chain] for chain in chains) == [[0x1210, 0x1310], [UNKNOWN]]
 
 
@@ -122,14 +121,14 @@ def test_a_tail_call_without_a_vaddr_counts() -> None:
 def test_a_call_without_a_vaddr_may_be_anywhere(vaddr: int | None) -> None:
     """Between two calls there is no other only if it is known where all are."""
     calls = [call("last", each) for each in (RETURN, vaddr, RETURN + 0x20)]
-    sites = graph_of(function("main", 0x1100, 0x80, *calls, **LISTED)).sites(np.array([RETURN + 8], np.uint64))
-    assert not sites.is_call.any() and sites.is_none.tolist() == [vaddr is not None]
+    found = calls_of(function("main", 0x1100, 0x80, *calls, **LISTED)).at(np.array([RETURN + 8], np.uint64))
+    assert not found.is_call.any() and found.is_none.tolist() == [vaddr is not None]
 
 
-def chains_to_last(graph: CallGraph) -> tuple[list[list[int]], bool]:
+def chains_to_last(sites: CallSites) -> tuple[list[list[int]], bool]:
     """Where the functions made their calls between the call in `main` and `last`, and whether these are all."""
-    first = int(graph.sites(np.array([RETURN - 1], np.uint64)).callee[0])
-    chains, is_whole = graph.chains(first, lambda callee: graph.key(callee) == b"last")
+    first = int(sites.at(np.array([RETURN - 1], np.uint64)).callee[0])
+    chains, is_whole = TailCalls(sites).chains(first, lambda callee: sites.key(callee) == b"last")
     return [[pc for _, pc in chain] for chain in chains], is_whole
 
 
@@ -139,7 +138,7 @@ def test_functions_of_one_name(count: int, completes: str) -> None:
     """Where a call names a declaration, its function is the only one of that name, or without a symbol the only one
     that completes it; of several it is none."""
     places = (0x1200, 0x1300)[:count]
-    graph = graph_of(
+    sites = calls_of(
         function("main", 0x1100, 0x80, call("declared", RETURN), **LISTED),
         die("subprogram", name="helper", declaration=True, decl_file=1, decl_line=1, label="declared"),
         *(
@@ -155,16 +154,16 @@ def test_functions_of_one_name(count: int, completes: str) -> None:
         ),
         more=[Symbol("helper", each, 0x40, FUNC, LOCAL) for each in places if not completes],
     )
-    assert chains_to_last(graph) == (([[0x1210]], True) if count == 1 else ([], False))
+    assert chains_to_last(sites) == (([[0x1210]], True) if count == 1 else ([], False))
 
 
 def test_a_function_without_code() -> None:
     """Of a function whose only copy the linker dropped, as one that it folded, the calls are known all the same."""
-    graph = graph_of(
+    sites = calls_of(
         function("main", 0x1100, 0x80, call("first", RETURN), **LISTED),
         function("first", 0, 0x40, tail_call("last", 0x10), label="first", **LISTED),
     )
-    chains, is_whole = chains_to_last(graph)
+    chains, is_whole = chains_to_last(sites)
     assert len(chains) == 1 and is_whole
 
 
@@ -186,13 +185,13 @@ VOUCHING = {
 def test_flags_of_functions(name: str, flag: As) -> None:
     """A list of calls is complete where a flag says so, and not where the flag is there and false."""
     calls = [call("first", RETURN), call("first", RETURN + 0x20)]
-    graph = graph_of(
+    sites = calls_of(
         function("main", 0x1100, 0x80, *calls, **{name: flag}),
         function("first", 0x1200, 0x40, tail_call("last", 0x1210), label="first", **{name: flag}),
     )
     all_calls, all_tail_calls = (vouches and flag in TRUE for vouches in VOUCHING[name])
-    assert graph.sites(np.array([RETURN + 8], np.uint64)).is_none.tolist() == [all_calls]
-    assert chains_to_last(graph) == (([[0x1210]], True) if all_tail_calls else ([], False))
+    assert sites.at(np.array([RETURN + 8], np.uint64)).is_none.tolist() == [all_calls]
+    assert chains_to_last(sites) == (([[0x1210]], True) if all_tail_calls else ([], False))
 
 
 @pytest.mark.parametrize("flag", [*FALSE, *TRUE], ids=str)
@@ -205,11 +204,11 @@ def test_flags_of_calls(is_gnu: bool, flag: As) -> None:
         if is_gnu
         else die("call_site", call_return_pc=place, call_origin=last, call_tail_call=flag)
     )
-    graph = graph_of(
+    sites = calls_of(
         function("main", 0x1100, 0x80, call("first", RETURN), **LISTED),
         function("first", 0x1200, 0x40, site, label="first", **LISTED),
     )
-    assert chains_to_last(graph) == ([[0x1210]] if flag in TRUE else [], True)
+    assert chains_to_last(sites) == ([[0x1210]] if flag in TRUE else [], True)
 
 
 def test_calls_in_split_units(tmp_path: Path) -> None:
@@ -230,13 +229,15 @@ def test_calls_in_split_units(tmp_path: Path) -> None:
         places = [low, low + 0x10, low + 0x40, low + 0x50]
         claim = {"low_pc": low, "high_pc": 0x80}
         units.append(skeleton(addresses=places, dwo_id=number + 1, file=f"{name}.dwo", **claim))
-    graph = Binary([image_of(units)], finder_of(tmp_path / "binary")).call_graph()
-    assert graph is not None
-    sites = graph.sites(np.array([0x110F, 0x120F], np.uint64))
-    assert sites.is_call.all()
-    for name, callee, place in zip("ab", sites.callee.tolist(), (0x1150, 0x1250), strict=True):
-        assert graph.key(callee) == f"{name}_callee".encode()
-        chains, is_whole = graph.chains(callee, lambda each, name=name: graph.key(each) == f"{name}_last".encode())  # type: ignore[misc]
+    sites = Binary([image_of(units)], finder_of(tmp_path / "binary")).call_sites()
+    assert sites is not None
+    found = sites.at(np.array([0x110F, 0x120F], np.uint64))
+    assert found.is_call.all()
+    for name, callee, place in zip("ab", found.callee.tolist(), (0x1150, 0x1250), strict=True):
+        assert sites.key(callee) == f"{name}_callee".encode()
+        chains, is_whole = TailCalls(sites).chains(
+            callee, lambda each, name=name: sites.key(each) == f"{name}_last".encode()
+        )  # type: ignore[misc]
         assert ([[pc for _, pc in chain] for chain in chains], is_whole) == ([[place]], True)
 
 
@@ -256,13 +257,13 @@ def test_units_that_are_walked_in_parts() -> None:
         described = function(name, low, 0x20, *calls, label=name, **LISTED)
         return unit(described, low_pc=low, high_pc=0x20, producer="GNU C++17 12.2.0")
 
-    graph = Binary([image_of([calling(number) for number in range(count)])]).call_graph()
-    assert graph is not None
-    sites = graph.sites(np.array([0x1007 + 0x20 * number for number in range(count)], np.uint64))
-    assert sites.is_call.all()
-    for number, callee in enumerate(sites.callee.tolist()):
+    sites = Binary([image_of([calling(number) for number in range(count)])]).call_sites()
+    assert sites is not None
+    found = sites.at(np.array([0x1007 + 0x20 * number for number in range(count)], np.uint64))
+    assert found.is_call.all()
+    for number, callee in enumerate(found.callee.tolist()):
         called = (number + 1) % count
-        assert graph.key(callee) == b"f%d" % called and graph.entry(callee) == 0x1000 + 0x20 * called
+        assert sites.key(callee) == b"f%d" % called and sites.entry(callee) == 0x1000 + 0x20 * called
         last = b"f%d" % ((number + 3) % count)
-        chains, _ = graph.chains(callee, lambda each, last=last: graph.key(each) == last)  # type: ignore[misc]
+        chains, _ = TailCalls(sites).chains(callee, lambda each, last=last: sites.key(each) == last)  # type: ignore[misc]
         assert [pc for _, pc in chains[0]] == [0x1010 + 0x20 * called]

@@ -6,9 +6,9 @@ import pytest
 
 from symbolize import Options, Result, Symbolizer, load
 from symbolize.cli import main
+from symbolize.evidence.tail_calls import Chain, between
 from symbolize.formats import encode
-from symbolize.resolve.tail_callers import between
-from symbolize.symbols.call_graph import UNKNOWN, Chain
+from symbolize.symbols.call_sites import UNKNOWN
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 MARK = " [tail call]"

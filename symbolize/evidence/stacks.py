@@ -10,14 +10,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct_inverse, marked, offsets_of, pair, unpair
+from symbolize.core.arrays import (
+    Bool,
+    Float64,
+    Int32,
+    Int64,
+    UInt8,
+    UInt64,
+    distinct_inverse,
+    marked,
+    offsets_of,
+    pair,
+    unpair,
+)
 from symbolize.core.errors import ReadFailure
-from symbolize.names import demangle
-from symbolize.profile import Profile
-from symbolize.resolve.mapping_record import caller_mask
-from symbolize.resolve.resolution import Resolutions
+from symbolize.core.stack_check import StackCheck
+from symbolize.evidence.tail_calls import Chain, TailCalls, between
 from symbolize.symbols import Binary, spellings_of
-from symbolize.symbols.call_graph import UNKNOWN, CallGraph, Chain
+from symbolize.symbols.call_sites import UNKNOWN
 
 Answered = tuple[Binary, Int64, UInt64]
 """A binary, locations in it, and their vaddrs."""
@@ -67,7 +77,7 @@ class StackReader:
     """Reads what is known of pairs of locations: which function the caller calls there, and which the other one is.
 
     `answered` are the binaries of the locations, which are less than `count`. `vaddrs` are those of all locations.
-    `believes_all` is that of `CallGraph`.
+    `believes_all` is that of `CallSites`.
     """
 
     def __init__(
@@ -80,7 +90,7 @@ class StackReader:
         self._has_no_call = np.zeros(count, np.bool_)
         self._binary_of = np.full(count, -1, np.int64)
         self._symbol_of = np.full(count, -1, np.int64)
-        self._graphs: list[CallGraph] = []
+        self._calls: list[TailCalls] = []
         self._symbols: list[Symbol] = []
         is_caller = marked(pairs.caller, count)
         for each in answered:
@@ -101,7 +111,7 @@ class StackReader:
     def may_be_unlisted(self) -> Bool:
         """Which of the pairs have a next function that may be called although no list of calls has it: bool[n] (R371,
         lists of calls)."""
-        may_be = any(graph.may_lack_calls for graph in self._graphs)
+        may_be = any(calls.sites.may_lack_calls for calls in self._calls)
         is_member = np.array([*(may_be and symbol.may_be_member for symbol in self._symbols), may_be])
         return is_member[self._symbol_of[self.pairs.callee]]
 
@@ -112,13 +122,23 @@ class StackReader:
         of_called = np.array([*map(self._judge, called), PairVerdict.OPEN], np.uint8)
         return np.where(self.has_no_call, np.uint8(PairVerdict.CONTRADICTED), of_called[which])
 
-    def chains(self) -> tuple[list[list[Chain]], Int64]:
-        """All chains of tail calls that lead from the function that is called to the next one on the stack, if all are
-        known, and for each pair which of these lists it has, -1: none."""
+    def check(self, value: Float64, mapping: Int32) -> dict[int, StackCheck]:
+        """How well callers agree with the calls (R361, stacks against call sites), by their mapping: `value` is that of
+        each frame of the stacks, `mapping` that of each location, -1: none."""
+        has_caller = self.pairs.which >= 0
+        values = np.bincount(self.pairs.which[has_caller], value[has_caller], minlength=len(self.pairs.callee))
+        row = (mapping[self.pairs.caller] + 1) * len(PairVerdict) + self.verdicts
+        sums = np.bincount(row, values, minlength=(int(mapping.max(initial=0)) + 2) * len(PairVerdict))
+        judged = sums.reshape(-1, len(PairVerdict))[1:, PairVerdict.CONFIRMED :]
+        return {number: StackCheck(*judged[number].tolist()) for number in np.flatnonzero(judged.any(axis=1)).tolist()}
+
+    def lost_callers(self) -> list[Sequence[int]]:
+        """For each pair the vaddrs of the calls of functions between the two, in the binary of the caller and from its
+        side on, which tail calls took off the stack; none unless all chains of tail calls are known."""
         called, which = self._called
-        found = [self._chains(each) for each in called]
-        is_known = np.array([*(bool(chains) and is_whole for chains, is_whole in found), False])
-        return [chains for chains, _ in found], np.where(is_known[which], which, -1)
+        found = (self._chains(each) for each in called)
+        lost = [between(chains) if chains and is_whole else () for chains, is_whole in found]
+        return [lost[number] if number >= 0 else () for number in which.tolist()]
 
     @cached_property
     def _called(self) -> tuple[list[_Called], Int64]:
@@ -127,45 +147,45 @@ class StackReader:
         called: list[_Called] = []
         function, symbol = self._callee[self.pairs.caller], self._symbol_of[self.pairs.callee]
         is_known = (function != np.uint64(UNKNOWN)) & (symbol >= 0)
-        for number, graph in enumerate(self._graphs):
+        for number, calls in enumerate(self._calls):
             here = np.flatnonzero(is_known & (self._binary_of[self.pairs.caller] == number))
             functions, numbers = distinct_inverse(function[here])
             keys, which_key = distinct_inverse(pair(numbers, symbol[here]))
             which[here] = which_key + len(called)
-            graph.name(functions.tolist())
+            calls.sites.name(functions.tolist())
             own, symbols = unpair(keys)
             new = [_Called(number, *each) for each in zip(functions[own].tolist(), symbols.tolist(), strict=True)]
-            graph.prepare(each.function for each in new if not self._is_named(each))
+            calls.prepare(each.function for each in new if not self._is_named(each))
             called += new
         return called, which
 
     def _is_named(self, called: _Called) -> bool:
-        return self._graphs[called.binary].key(called.function) in self._symbols[called.symbol].spellings
+        return self._calls[called.binary].sites.key(called.function) in self._symbols[called.symbol].spellings
 
     def _is_last(self, called: _Called) -> Callable[[int], bool]:
         """Whether a function is the one that is next on the stack."""
-        graph, symbol = self._graphs[called.binary], self._symbols[called.symbol]
+        sites, symbol = self._calls[called.binary].sites, self._symbols[called.symbol]
         begin = symbol.begin if symbol.binary == called.binary else UNKNOWN
 
         def is_last(function: int) -> bool:
-            return graph.key(function) in symbol.spellings or graph.entry(function) == begin != UNKNOWN
+            return sites.key(function) in symbol.spellings or sites.entry(function) == begin != UNKNOWN
 
         return is_last
 
     def _chains(self, called: _Called) -> tuple[list[Chain], bool]:
         """The chains of tail calls to the next function, and whether these are all; none where it is called itself."""
-        graph, symbol, is_last = self._graphs[called.binary], self._symbols[called.symbol], self._is_last(called)
+        calls, symbol, is_last = self._calls[called.binary], self._symbols[called.symbol], self._is_last(called)
         if is_last(called.function):
             return [], False
-        reach = graph.reach(called.function)
+        reach = calls.reach(called.function)
         if reach.keys.isdisjoint(symbol.spellings) and symbol.begin not in reach.entries:
             return [], reach.is_whole
-        return graph.chains(called.function, is_last)
+        return calls.chains(called.function, is_last)
 
     def _judge(self, called: _Called) -> PairVerdict:
         if self._is_last(called)(called.function):
             return PairVerdict.CONFIRMED
-        if not self._graphs[called.binary].key(called.function):
+        if not self._calls[called.binary].sites.key(called.function):
             return PairVerdict.OPEN
         chains, is_whole = self._chains(called)
         if chains:
@@ -174,14 +194,14 @@ class StackReader:
 
     def _read_callers(self, binary: Binary, rows: Int64, vaddrs: UInt64, is_caller: Bool) -> None:
         self.vaddrs[rows] = vaddrs
-        graph = binary.call_graph(believes_all=self._believes_all)
-        if graph is None:
+        sites = binary.call_sites(believes_all=self._believes_all)
+        if sites is None:
             return
-        self._binary_of[rows] = len(self._graphs)
-        self._graphs.append(graph)
+        self._binary_of[rows] = len(self._calls)
+        self._calls.append(TailCalls(sites))
         chosen = is_caller[rows]
         asked, inverse = distinct_inverse(vaddrs[chosen])
-        found = graph.sites(asked)
+        found = sites.at(asked)
         self._callee[rows[chosen]] = found.callee[inverse]
         self._has_no_call[rows[chosen]] = found.is_none[inverse]
 
@@ -193,8 +213,7 @@ class StackReader:
         number, names = binary.functions_at(there)
         begin = np.full(len(names), UNKNOWN, np.uint64)
         begin[number[number >= 0]] = binary.function_bounds(there)[0][number >= 0]
-        linked = [*chain.from_iterable(names)]
-        spelled = [*map(spellings_of, linked, demangle(linked, "default"))]
+        spelled = spellings_of([*chain.from_iterable(names)])
         ends = offsets_of([*map(len, names)]).tolist()
         number = np.where(number >= 0, number + len(self._symbols), -1)
         self._symbol_of[chosen] = number[inverse]
@@ -203,24 +222,3 @@ class StackReader:
             Symbol(frozenset(chain.from_iterable(spelled[first:last])), vaddr, own)
             for first, last, vaddr in zip(ends[:-1], ends[1:], begin.tolist(), strict=True)
         ]
-
-
-def reader_of(profile: Profile, resolutions: Resolutions) -> StackReader:
-    """What is known of the pairs on all stacks of a profile."""
-    answered = [
-        (binary, np.concatenate([each.rows for each in parts]), np.concatenate([each.vaddrs for each in parts]))
-        for binary, parts in resolutions.by_binary()
-        if isinstance(binary, Binary)
-    ]
-    return StackReader(pairs_of(profile), answered, len(profile.locations))
-
-
-def pairs_of(profile: Profile) -> StackPairs:
-    """The pairs on the stacks of a profile."""
-    samples = profile.samples
-    at = np.flatnonzero(caller_mask(profile)[1:])
-    keys, number = distinct_inverse(pair(samples.locations[at], samples.locations[at + 1]))
-    which = np.full(len(samples.locations), -1, np.int64)
-    which[at] = number
-    callee, caller = (column.astype(np.int64) for column in unpair(keys))
-    return StackPairs(callee, caller, which)

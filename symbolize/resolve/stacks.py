@@ -1,0 +1,43 @@
+"""Asks what the debug information says of the stacks of a profile, by the binaries of its mappings."""
+
+import numpy as np
+
+from symbolize.core.arrays import distinct_inverse, pair, unpair
+from symbolize.evidence.stacks import StackPairs, StackReader
+from symbolize.profile import Profile
+from symbolize.resolve.mapping_record import caller_mask
+from symbolize.resolve.resolution import Resolutions
+from symbolize.symbols import Binary
+
+
+def reader_of(profile: Profile, resolutions: Resolutions) -> StackReader:
+    """What is known of the pairs on all stacks of a profile."""
+    answered = [
+        (binary, np.concatenate([each.rows for each in parts]), np.concatenate([each.vaddrs for each in parts]))
+        for binary, parts in resolutions.by_binary()
+        if isinstance(binary, Binary)
+    ]
+    return StackReader(pairs_of(profile), answered, len(profile.locations))
+
+
+def pairs_of(profile: Profile) -> StackPairs:
+    """The pairs on the stacks of a profile."""
+    samples = profile.samples
+    at = np.flatnonzero(caller_mask(profile)[1:])
+    keys, number = distinct_inverse(pair(samples.locations[at], samples.locations[at + 1]))
+    which = np.full(len(samples.locations), -1, np.int64)
+    which[at] = number
+    callee, caller = (column.astype(np.int64) for column in unpair(keys))
+    return StackPairs(callee, caller, which)
+
+
+def check_stacks(profile: Profile, resolutions: Resolutions, reader: StackReader) -> None:
+    """Judge all pairs of neighbours on the stacks of a profile (R361, stacks against call sites); `resolutions` get
+    what was found, by the mapping of the caller."""
+    column = profile.weight_column()
+    if not len(reader.pairs.callee) or column < 0:
+        return
+    weights = np.abs(profile.samples.values[:, column].astype(np.float64))
+    of_frame = np.repeat(weights, np.diff(profile.samples.location_offsets))
+    for mapping, found in reader.check(of_frame, profile.locations.mapping).items():
+        resolutions.note(mapping, stack_check=found)
