@@ -36,12 +36,12 @@ from symbolize.profile import (
     used_locations,
     with_caveats,
 )
-from symbolize.report import Report, SharedCode, build_report
+from symbolize.report import FoldedRow, Report, build_report
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_paths, as_roots, as_servers
 from symbolize.resolve.name_agreement import unconfirmed
 from symbolize.resolve.resolution import Resolution, Resolutions
 from symbolize.resolve.resolver import MappingResolver, PendingDecode
-from symbolize.symbols import Binary, SymbolListBinary, TableCache, Tables
+from symbolize.symbols import Binary, Namesakes, SymbolListBinary, TableCache, Tables
 
 if TYPE_CHECKING:
     from symbolize.enrich.deobfuscate import Deobfuscator
@@ -233,7 +233,7 @@ class Symbolizer(Closeable):
             from symbolize.enrich.tail_calls import mark_tail_callers
 
             mark_tail_callers(profile, resolutions.inserted)
-        folded = [replace(code, rows=rows) for code in folded if len(rows := code.rows[replaced[code.rows]])]
+        folded = [replace(row, rows=rows) for row in folded if len(rows := row.rows[replaced[row.rows]])]
         if folded:
             folded, origin = self._name_by_callers(profile, folded, [lookup for lookup, _ in lookups])
             resolutions.add_locations(origin)
@@ -309,10 +309,10 @@ class Symbolizer(Closeable):
 
     def _look_up_all(
         self, profile: Profile, resolutions: Resolutions, progress: Progress | None
-    ) -> tuple[list[tuple[LookupResult, list[Resolution]]], list[SharedCode]]:
+    ) -> tuple[list[tuple[LookupResult, list[Resolution]]], list[FoldedRow]]:
         """Ask each binary for all its addresses at once: what was found, for which mappings, and shared code."""
         lookups: list[tuple[LookupResult, list[Resolution]]] = []
-        folded: list[SharedCode] = []
+        folded: list[FoldedRow] = []
         for binary, answered in resolutions.by_binary():
             if progress is not None:
                 first = answered[0].mapping
@@ -329,7 +329,7 @@ class Symbolizer(Closeable):
 
     def _look_up(
         self, binary: Binary | SymbolListBinary, answered: Sequence[Resolution], resolutions: Resolutions
-    ) -> tuple[LookupResult, list[SharedCode]]:
+    ) -> tuple[LookupResult, list[FoldedRow]]:
         """Look up all addresses of one binary at once. Raises ReadFailure if the answer cannot be known, as when a file
         of the binary changed meanwhile."""
         counts = [len(each.rows) for each in answered]
@@ -347,11 +347,8 @@ class Symbolizer(Closeable):
                 resolutions.note_name_conflicts(each.mapping, count)
             resolutions.reasons[rows] = answer.reasons
             folded = [
-                SharedCode(
-                    binary.images[0].path,
-                    *code[:3],
-                    shown_functions(code.functions, self._options.demangle),
-                    rows[here],
+                FoldedRow(
+                    binary.images[0].path, code, shown_functions(code.functions, self._options.demangle), rows[here]
                 )
                 for code, here in answer.folded
             ]
@@ -374,17 +371,21 @@ class Symbolizer(Closeable):
         return replaced
 
     def _name_by_callers(
-        self, profile: Profile, folded: Sequence[SharedCode], lookups: Sequence[LookupResult]
-    ) -> tuple[list[SharedCode], Int64]:
+        self, profile: Profile, folded: Sequence[FoldedRow], lookups: Sequence[LookupResult]
+    ) -> tuple[list[FoldedRow], Int64]:
         """Name shared code by its callers; the shared code with what was decided, and which location each of those was
         that were added."""
-        from symbolize.enrich import shared_code
+        from symbolize.enrich.folded_code import name_by_callers
+        from symbolize.evidence.folded_callers import functions_called
 
-        shared = [shared_code.SharedCode(code.rows, code.functions) for code in folded]
-        decided = shared_code.name_by_callers(profile, shared, lookups)
+        samples, namesakes = profile.samples, Namesakes([row.code for row in folded])
+        answers = [(lookup.rows, lookup.answer) for lookup in lookups]
+        decide = partial(functions_called, samples.locations, samples.location_offsets, namesakes, answers)
+        codes = [(row.code, row.rows) for row in folded]
+        decided = name_by_callers(profile, codes, namesakes, self._options.demangle, decide)
         return [
-            replace(code, rows=rows, decided=value)
-            for code, rows, value in zip(folded, decided.rows, decided.value.tolist(), strict=True)
+            replace(row, rows=rows, decided=value)
+            for row, rows, value in zip(folded, decided.rows, decided.value.tolist(), strict=True)
         ], decided.origin
 
     def _deobfuscate(self, profile: Profile) -> None:

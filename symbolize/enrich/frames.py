@@ -19,6 +19,7 @@ from symbolize.core.arrays import (
     unpair,
 )
 from symbolize.core.errors import ReadFailure
+from symbolize.core.folded_code import FoldedFunction
 from symbolize.core.grouping import first_of_numbers, number_tuples
 from symbolize.core.string_array import StringArray
 from symbolize.names import LINKER_PREFIX, Mode, demangle_android_linker, is_mangled, shown_names
@@ -134,16 +135,13 @@ def frame_functions(profile: Profile, answer: Answer, mode: Mode) -> tuple[Funct
     return added, which, shown.unnamed[row]
 
 
-def shown_functions(functions: Sequence[tuple[bytes, bytes, int]], mode: Mode) -> list[tuple[str, str, str, int]]:
-    """Readable name, linked name, path and line of the functions that share code. One that is not linked by a name of
-    its own has its qualified name in the place of that."""
-    is_linked = [b"::" not in name and b"<" not in name for name, _, _ in functions]
-    names = [(name, b"") if linked else (b"", name) for (name, _, _), linked in zip(functions, is_linked, strict=True)]
-    readable, _ = shown_names([linkage for linkage, _ in names], [plain for _, plain in names], mode)
-    return [
-        (shown.decode(errors="replace"), name.decode(errors="replace"), path.decode(errors="replace"), line)
-        for shown, (name, path, line) in zip(readable, functions, strict=True)
+def shown_functions(functions: Sequence[FoldedFunction], mode: Mode) -> Sequence[bytes]:
+    """Readable names of functions that share code."""
+    is_linked = [b"::" not in each.name and b"<" not in each.name for each in functions]
+    names = [
+        (each.name, b"") if linked else (b"", each.name) for each, linked in zip(functions, is_linked, strict=True)
     ]
+    return shown_names([linkage for linkage, _ in names], [plain for _, plain in names], mode)[0]
 
 
 def used_rows(rows: Int32, count: int) -> tuple[Int64, Int64]:

@@ -14,7 +14,7 @@ from symbolize.core.arrays import AT_ONCE, Bool, Float64, Int32, Int64, UInt8, d
 from symbolize.core.reasons import Reason
 from symbolize.profile import NONE, Profile, StackSource
 from symbolize.profile.sample_types import with_types
-from symbolize.report.model import MappingOutcome, MappingRow, Report, SharedCode
+from symbolize.report.model import FoldedRow, MappingOutcome, MappingRow, Report
 
 KERNEL: Final = 1 << 63
 """Addresses of the kernel begin here."""
@@ -149,7 +149,7 @@ def build_report(
     outcomes: Sequence[MappingOutcome],
     warnings: Sequence[str],
     problems: Sequence[str] = (),
-    folded: Sequence[SharedCode] = (),
+    folded: Sequence[FoldedRow] = (),
     approximate: Bool | None = None,
 ) -> Report:
     """Group the outcomes of all locations that samples use by mapping and reason, weighted by sample value.
@@ -162,7 +162,7 @@ def build_report(
     named = reasons <= Reason.HAD_NAMES
     if approximate is None:
         approximate = np.zeros(len(locations), np.bool_)
-    folded = [with_weight(code, profile, weights) for code in folded]
+    folded = [with_weight(row, profile, weights) for row in folded]
     column = profile.weight_column()
     kind = profile.sample_types[column] if column >= 0 else None
     return Report(
@@ -178,7 +178,7 @@ def build_report(
         weights.functions.heaviest(0, TOP_FUNCTIONS),
         list(warnings),
         list(problems),
-        sorted(folded, key=lambda code: (-code.value, code.binary, code.begin)),
+        sorted(folded, key=lambda row: (-row.value, row.binary, row.code.begin)),
         float(weights.leaves.sum()),
         float(weights.leaves[named].sum()),
         sample_count(profile),
@@ -269,9 +269,9 @@ def without_lines(profile: Profile) -> Bool:
     return without & locations.has_lines()
 
 
-def with_weight(code: SharedCode, profile: Profile, weights: Weights) -> SharedCode:
-    """Shared code with the name that its first location got, and its sample value."""
-    begin, end = profile.locations.line_offsets[code.rows[0] : code.rows[0] + 2].tolist()
+def with_weight(row: FoldedRow, profile: Profile, weights: Weights) -> FoldedRow:
+    """Folded code with the name that its first location got, and its sample value."""
+    begin, end = profile.locations.line_offsets[row.rows[0] : row.rows[0] + 2].tolist()
     function = int(profile.locations.lines.function[end - 1]) if begin < end else NONE
     shown = profile.strings.text(int(profile.functions.name[function])) if function != NONE else ""
-    return replace(code, shown=shown, value=float(weights.locations[code.rows].sum()))
+    return replace(row, shown=shown, value=float(weights.locations[row.rows].sum()))

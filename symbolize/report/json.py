@@ -109,22 +109,27 @@ def folded(report: Report, profile: str) -> dict[str, object]:
         "unit": report.unit,
         "folded": [
             {
-                "binary": code.binary,
-                "begin": f"{code.begin:#x}",
-                "end": f"{code.end:#x}",
-                "shown": code.shown,
-                "value": code.value,
-                "decided": code.decided,
-                "locations": len(code.rows),
-                "evidence": code.evidence,
+                "binary": row.binary,
+                "begin": f"{row.code.begin:#x}",
+                "end": f"{row.code.end:#x}",
+                "shown": row.shown,
+                "value": row.value,
+                "decided": row.decided,
+                "locations": len(row.rows),
+                "evidence": row.code.evidence.text,
                 "functions": [
-                    {"name": name, "linkage_name": linked, "file": path, "line": line}
-                    for name, linked, path, line in code.functions
+                    {"name": text(shown), "linkage_name": text(each.name), "file": text(each.path), "line": each.line}
+                    for shown, each in zip(row.names, row.code.functions, strict=True)
                 ],
             }
-            for code in report.folded
+            for row in report.folded
         ],
     }
+
+
+def text(name: bytes) -> str:
+    """A name as text, whatever its bytes are."""
+    return name.decode(errors="replace")
 
 
 def mapping(row: MappingRow) -> dict[str, object]:

@@ -7,6 +7,8 @@ from typing import Protocol
 from symbolize.core.arrays import Int64
 from symbolize.core.errors import printable
 from symbolize.core.mapped import Failure
+from symbolize.core.mapped import Failure
+from symbolize.core.folded_code import FoldedCode
 from symbolize.core.mapped_names import module_name
 from symbolize.core.reasons import Reason
 from symbolize.core.stack_check import StackCheck
@@ -116,19 +118,17 @@ class MappingRow:
 
 
 @dataclass(eq=False)
-class SharedCode:
-    """Code of a binary, vaddrs `[begin, end)`, that several functions share: its time may belong to any of them.
+class FoldedRow:
+    """Code of a binary that several functions share: its time may belong to any of them.
 
-    `functions` has readable name, linked name, path and line of each (empty and 0: unknown), `evidence` how that is
-    known. `rows` are the locations of the profile in it, at least one, `shown` is the name of the first of them
-    (empty: none), `value` their sample value, and `decided` that of the frames which their callers name.
+    `names` are the readable names of these functions, `rows` the locations of the profile in it, at least one, `shown`
+    is the name of the first of them (empty: none), `value` their sample value, and `decided` that of the frames which
+    their callers name.
     """
 
     binary: str
-    begin: int
-    end: int
-    evidence: str
-    functions: list[tuple[str, str, str, int]]
+    code: FoldedCode
+    names: Sequence[bytes]
     rows: Int64
     shown: str = ""
     value: float = 0.0
@@ -161,7 +161,7 @@ class Report:
     top: list[FunctionRow]
     own_warnings: list[str]
     problems: list[str] = field(default_factory=list)
-    folded: list[SharedCode] = field(default_factory=list)
+    folded: list[FoldedRow] = field(default_factory=list)
     leaf_value: float = 0.0
     symbolized_leaf_value: float = 0.0
     sample_count: int | None = None
@@ -205,12 +205,12 @@ class Report:
     @property
     def shared_value(self) -> float:
         """Value of the frames in code that several functions share."""
-        return sum(code.value for code in self.folded)
+        return sum(row.value for row in self.folded)
 
     @property
     def decided_value(self) -> float:
         """Value of those of them whose callers say which of the functions they are."""
-        return sum(code.decided for code in self.folded)
+        return sum(row.decided for row in self.folded)
 
     @property
     def caveats(self) -> list[str]:

@@ -6,9 +6,11 @@ from symbolize.symbols.builds import builds_of, is_same_build, misfit
 from symbolize.symbols.bulk import lookup, opened
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder, was_made_of
 from symbolize.symbols.functions import (
+    UNDECIDED,
     Calls,
     Function,
     FunctionNames,
+    Namesakes,
     name_key,
     spellings_of,
 )
@@ -19,6 +21,7 @@ from symbolize.symbols.table_file import DamagedTable, read_table, write_table
 
 __all__ = [
     "DEFAULT_LIMIT",
+    "UNDECIDED",
     "Answer",
     "Binary",
     "Calls",
@@ -28,6 +31,7 @@ __all__ = [
     "Function",
     "FunctionNames",
     "FunctionsAt",
+    "Namesakes",
     "SymbolListBinary",
     "SymbolTable",
     "TableCache",

@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike
 
 from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct_inverse
 from symbolize.core.errors import ReadFailure
+from symbolize.core.folded_code import FoldedCode
 from symbolize.core.mapped import CHANGED, ChangedFile
 from symbolize.core.reasons import Reason
 from symbolize.symbols.functions import Calls, ShownNames
 from symbolize.symbols.nearest import lookup_nearest
-from symbolize.symbols.table import Frames, IcfGroup, SymbolTable, joined_frames
+from symbolize.symbols.table import Frames, SymbolTable, joined_frames
 
 if TYPE_CHECKING:
     from symbolize.names import Mode
@@ -50,7 +51,7 @@ class Answer:
     frames: Frames
     reasons: UInt8
     approximate: Bool | None
-    folded: Sequence[tuple[IcfGroup, Int64]]
+    folded: Sequence[tuple[FoldedCode, Int64]]
     calls: Calls
     problems: Sequence[str]
     check: Callable[[], None]
@@ -146,7 +147,7 @@ def _reasons(binary: Binary | SymbolListBinary, table: SymbolTable, vaddrs: UInt
 def _joined(binary: Binary, vaddrs: UInt64, answers: Sequence[tuple[slice, Answer]]) -> Answer:
     """One answer, of those for portions of `vaddrs`; which calls are of shared code is known with all of them."""
     parts = [answer for _, answer in answers]
-    folded: dict[tuple[int, int], tuple[IcfGroup, Int64]] = {}
+    folded: dict[tuple[int, int], tuple[FoldedCode, Int64]] = {}
     for portion, answer in answers:
         for code, rows in answer.folded:
             before = folded.get((code.begin, code.end), (code, rows[:0]))[1]
@@ -159,7 +160,7 @@ def _joined(binary: Binary, vaddrs: UInt64, answers: Sequence[tuple[slice, Answe
         reasons=np.concatenate([answer.reasons for answer in parts]),
         approximate=np.concatenate(approximate) if approximate else None,
         folded=list(folded.values()),
-        calls=binary.calls([[name for name, _, _ in code.functions] for code, _ in folded.values()], vaddrs),
+        calls=binary.calls([code for code, _ in folded.values()], vaddrs),
         problems=list(dict.fromkeys(problem for answer in parts for problem in answer.problems)),
     )
 

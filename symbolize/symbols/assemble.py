@@ -112,12 +112,10 @@ def assemble(
     if tree.cut_off and dwarf is not None:
         dwarf.problems.append("absurdly many symbols in inlined functions; some are left out")
     paths = pool.add_all(files.paths)
-    candidates = [candidate for code in shared for candidate in code.candidates]
-    shared_name = pool.add_all([candidate.name for candidate in candidates])
-    shared_path = pool.add_all([candidate.path for candidate in candidates])
-    of_shared = Calls.none()
-    if dwarf is not None:
-        of_shared = calls_of(dwarf, [[candidate.name for candidate in code.candidates] for code in shared], vaddrs)
+    sharing = [function for code in shared for function in code.functions]
+    shared_name = pool.add_all([function.name for function in sharing])
+    shared_path = pool.add_all([function.path for function in sharing])
+    of_shared = calls_of(dwarf, shared, vaddrs) if dwarf is not None else Calls.none()
     call_linkage = pool.add_all([function.linkage for function in of_shared.functions])
     call_name = pool.add_all([function.name for function in of_shared.functions])
     call_path = pool.add_all([function.path for function in of_shared.functions])
@@ -141,11 +139,11 @@ def assemble(
         text_offset=text_offset,
         folded_begin=np.array([code.begin for code in shared], np.uint64),
         folded_end=np.array([code.end for code in shared], np.uint64),
-        folded_offset=offsets_of([len(code.candidates) for code in shared]).astype(np.uint64),
+        folded_offset=offsets_of([len(code.functions) for code in shared]).astype(np.uint64),
         folded_evidence=np.array([code.evidence for code in shared], np.uint8),
         folded_name=shared_name,
         folded_path=shared_path,
-        folded_line=np.array([candidate.line for candidate in candidates], np.uint32),
+        folded_line=np.array([function.line for function in sharing], np.uint32),
         call_return=of_shared.return_vaddr,
         call_caller=of_shared.caller.astype(np.int32),
         call_callee=of_shared.callee.astype(np.int32),

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from symbolize.core.arrays import Bool, UInt64, distinct_inverse, layer_at
 from symbolize.core.errors import ReadFailure
+from symbolize.core.folded_code import FoldedCode
 from symbolize.elf import ElfImage, jumps_through_tables
 from symbolize.elf.go_header import GO_SECTIONS
 from symbolize.elf.gotable import go_table
@@ -274,13 +275,13 @@ class Binary:
             symbols, number = symbols[1:], number - 1
         return FunctionsAt(number, layer.all_names(symbols))
 
-    def calls(self, shared: Sequence[Sequence[bytes]], vaddrs: UInt64) -> Calls:
+    def calls(self, folded: Sequence[FoldedCode], vaddrs: UInt64) -> Calls:
         """The calls at `vaddrs` (ascending) of functions that share code, by the debug information; see `calls_of`."""
         from symbolize.symbols.folded_calls import calls_of
 
         with self.reading():
             dwarf = self._builder.dwarf
-            return calls_of(dwarf, shared, vaddrs) if dwarf is not None else Calls.none()
+            return calls_of(dwarf, folded, vaddrs) if dwarf is not None else Calls.none()
 
     def call_sites(self, *, believes_all: bool = False) -> CallSites | None:
         """The calls of the binary, see `CallSites`; None without debug information. It is good until the files are

@@ -6,35 +6,29 @@ from itertools import islice
 import numpy as np
 
 from symbolize.core.arrays import Int64, UInt64, distinct, is_among, marked, offsets_of
+from symbolize.core.folded_code import FoldedCode
 from symbolize.core.ranges import clip_to
 from symbolize.dwarf.decode import Dwarf
 from symbolize.symbols.call_sites import CallRows, functions_of, sources_of
-from symbolize.symbols.functions import DISTANCES, Calls, Function, name_key, spellings_of
+from symbolize.symbols.functions import DISTANCES, Calls, Function, Namesakes
 
 GroupsOf = Callable[[Function], Sequence[int]]
 """Gives the numbers of the shared code that a function may be one of."""
-MAX_GROUPS = 64
-"""Shared code in which one name is looked for; so many local functions of one name are not distinguished."""
 TWINS_PER_FUNCTION = 16
 MORE_TWINS = 1 << 16
 """Pairs of functions with the same code and calls: so many for each function, and in addition."""
 
 
-def calls_of(dwarf: Dwarf, shared: Sequence[Sequence[bytes]], vaddrs: UInt64 | None) -> Calls:
-    """The calls of functions that share code, given by linked names for each `shared` code: all, or those by callers at
-    `vaddrs` (ascending).
+def calls_of(dwarf: Dwarf, folded: Sequence[FoldedCode], vaddrs: UInt64 | None) -> Calls:
+    """The calls of functions that share code: all, or those by callers at `vaddrs` (ascending).
 
     Linkers leave the call sites of a folded function without addresses. They are taken for calls of the function whose
     code it shares: the n-th of each for the same call, if all that they call is the same or shared too (R358, calls of
     folded functions).
     """
-    if not shared:
+    if not folded:
         return Calls.none()
-    groups = groups_by_name(shared)
-
-    def groups_of(function: Function) -> Sequence[int]:
-        return groups.get(name_key(function), ())
-
+    groups_of = Namesakes(folded).groups
     columns: list[list[UInt64]] = [[np.zeros(0, np.uint64)] for _ in range(3)]
     units, returns = dwarf.holding_code(), None
     if vaddrs is not None:
@@ -56,19 +50,6 @@ def calls_of(dwarf: Dwarf, shared: Sequence[Sequence[bytes]], vaddrs: UInt64 | N
     order = live[np.argsort(return_pc[live], kind="stable")]
     functions, row = functions_of(dwarf, np.concatenate((caller[order], callee[order])))
     return Calls(return_pc[order], row[: len(order)], row[len(order) :], functions)
-
-
-def groups_by_name(shared: Sequence[Sequence[bytes]]) -> dict[bytes, list[int]]:
-    """The shared code in which a function may be, by the names by which `name_key` may know it."""
-    linked = [name for names in shared for name in names]
-    numbers = (number for number, names in enumerate(shared) for _ in names)
-    groups: dict[bytes, list[int]] = {}
-    for spellings, number in zip(spellings_of(linked), numbers, strict=True):
-        for each in spellings:
-            known = groups.setdefault(each, [])
-            if number not in known[-1:] and len(known) < MAX_GROUPS:
-                known.append(number)
-    return groups
 
 
 def _folded_twins(dwarf: Dwarf, found: CallRows, rows: Int64, groups_of: GroupsOf) -> Iterator[tuple[Int64, Int64]]:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt32, UInt64
+from symbolize.core.folded_code import FoldedCode
 from symbolize.core.string_array import StringArray
 from symbolize.core.string_table import StringTable
 from symbolize.elf.plt import MARK
@@ -111,6 +112,46 @@ def spellings_of(linked: Sequence[bytes]) -> list[set[bytes]]:
     names = [name.removesuffix(MARK) for name in linked]
     texts = (text.removesuffix(MARK) for text in demangle(linked, "default"))
     return [{function_key(name), name, split_suffix(name)[0], text} for name, text in zip(names, texts, strict=True)]
+
+
+UNDECIDED: Final = -1
+"""None of the functions that share code."""
+MAX_GROUPS: Final = 64
+"""Folded code in which one name is looked for; so many local functions of one name are not distinguished."""
+
+
+class Namesakes:
+    """Finds functions among those that share code, by their names."""
+
+    def __init__(self, folded: Sequence[FoldedCode]) -> None:
+        self._folded = folded
+        self._groups: dict[bytes, list[int]] = {}
+        self._by_name: dict[bytes, list[tuple[int, int]]] = {}
+        self._found: dict[tuple[Function, int], int] = {}
+        names = [function.name for code in folded for function in code.functions]
+        places = ((number, row) for number, code in enumerate(folded) for row in range(len(code.functions)))
+        for spellings, place in zip(spellings_of(names), places, strict=True):
+            for each in spellings:
+                self._by_name.setdefault(each, []).append(place)
+                groups = self._groups.setdefault(each, [])
+                if place[0] not in groups[-1:] and len(groups) < MAX_GROUPS:
+                    groups.append(place[0])
+
+    def groups(self, function: Function) -> Sequence[int]:
+        """The numbers of the folded code that a function may be one of, at most MAX_GROUPS."""
+        return self._groups.get(name_key(function), ())
+
+    def find(self, function: Function, number: int) -> int:
+        """Which function of the folded code `number` it is: by its name, and where several are called the same, by its
+        declaration; UNDECIDED if it is none of them."""
+        key = function, number
+        if key not in self._found:
+            same = [row for code, row in self._by_name.get(name_key(function), []) if code == number]
+            if len(same) > 1:
+                functions = self._folded[number].functions
+                same = [row for row in same if functions[row].declared == function.declared]
+            self._found[key] = same[0] if len(same) == 1 else UNDECIDED
+        return self._found[key]
 
 
 @dataclass(eq=False)

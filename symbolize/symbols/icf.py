@@ -15,7 +15,6 @@ Functions whose symbols are gone are looked for in DWARF (R158, functions withou
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
 from itertools import groupby
 from operator import itemgetter
 from posixpath import basename
@@ -34,6 +33,7 @@ from symbolize.core.arrays import (
     ranges,
     views,
 )
+from symbolize.core.folded_code import FoldedCode, FoldedFunction, FoldingEvidence
 from symbolize.core.string_array import joined_arrays
 from symbolize.core.string_table import StringTable
 from symbolize.dwarf.constants import DW_LANG_Mips_Assembler
@@ -68,25 +68,6 @@ MAX_NAMES = 4096
 """Names at one address that are examined; whole families of empty functions may be folded into one."""
 
 
-class FoldingEvidence(IntEnum):
-    """Why functions are taken to share code."""
-
-    NAMES = 1
-    """Names of symbols."""
-    DEFINITIONS = 2
-    """Definitions in .debug_info."""
-    LINES = 3
-    """Line tables."""
-
-
-class Candidate(NamedTuple):
-    """A function at an address: linkage name, and path and line of its declaration (empty and 0: unknown)."""
-
-    name: bytes
-    path: bytes
-    line: int
-
-
 class _Group(NamedTuple):
     """Sized function symbols of one address, the better ones first."""
 
@@ -97,24 +78,15 @@ class _Group(NamedTuple):
     namesakes: bool
 
 
-class SharedCode(NamedTuple):
-    """Code that several functions share; the first candidate is the one that is shown where DWARF does not decide."""
-
-    begin: int
-    end: int
-    evidence: FoldingEvidence
-    candidates: list[Candidate]
-
-
 def find_shared(
     symbols: SymbolLayer, dwarf: Dwarf | None, decoded: Decoded, vaddrs: UInt64 | None = None
-) -> list[SharedCode]:
+) -> list[FoldedCode]:
     """The code that several distinct functions share, by address, or with `vaddrs` (ascending) that at one of them.
 
     The answer for an address does not depend on the other ones, nor on which other units were decoded.
     """
     known = _Known(dwarf) if dwarf is not None else None
-    verdicts: list[SharedCode] = []
+    verdicts: list[FoldedCode] = []
     undecided: list[_Group] = []
     for group in _groups(symbols, vaddrs):
         if not group.namesakes and all(same_function(group.names[0], name) for name in group.names[1:]):
@@ -135,23 +107,23 @@ def find_shared(
     return _located(shared, known) if known is not None and shared else shared
 
 
-def _located(shared: list[SharedCode], known: "_Known") -> list[SharedCode]:
+def _located(shared: list[FoldedCode], known: "_Known") -> list[FoldedCode]:
     """`shared` with the declarations of candidates, first in each range the one that DWARF defines there."""
     which, units = units_at(known.dwarf, np.array([code.begin for code in shared], np.uint64))
     definitions, index = known.definitions(units)
     result = []
     for i, code in enumerate(shared):
         near = set(units[which == i].tolist())
-        ranked: list[tuple[int, Candidate]] = []
-        for candidate in code.candidates:
+        ranked: list[tuple[int, FoldedFunction]] = []
+        for candidate in code.functions:
             rows = [row for row in index.rows([candidate.name]) if int(definitions.unit[row]) in near]
             declared = next((row for row in rows if definitions.line[row]), None)
             if declared is not None and not candidate.line:
-                candidate = Candidate(candidate.name, definitions.path[declared], definitions.line[declared])
+                candidate = FoldedFunction(candidate.name, definitions.path[declared], definitions.line[declared])
             here = (row for row in rows if definitions.is_live[row] and definitions.begin[row] == code.begin)
             ranked.append((next(here, len(definitions.die)), candidate))
         ranked.sort(key=lambda pair: pair[0])
-        result.append(code._replace(candidates=[candidate for _, candidate in ranked]))
+        result.append(code._replace(functions=[candidate for _, candidate in ranked]))
     return result
 
 
@@ -247,11 +219,11 @@ def _is_typed(names: Sequence[bytes]) -> bool:
     return is_mangled(names[0])
 
 
-def _verdict(group: _Group, evidence: FoldingEvidence, names: Iterable[bytes]) -> SharedCode:
-    return SharedCode(group.begin, group.end, evidence, [Candidate(name, b"", 0) for name in names])
+def _verdict(group: _Group, evidence: FoldingEvidence, names: Iterable[bytes]) -> FoldedCode:
+    return FoldedCode(group.begin, group.end, evidence, [FoldedFunction(name) for name in names])
 
 
-def _decide(groups: list[_Group], known: _Known | None) -> Iterator[SharedCode]:
+def _decide(groups: list[_Group], known: _Known | None) -> Iterator[FoldedCode]:
     """Of `groups` whose names leave it open those that are several functions."""
     near: dict[int, set[int]] = {}
     thorough: set[int] = set()
@@ -283,7 +255,7 @@ def _decide(groups: list[_Group], known: _Known | None) -> Iterator[SharedCode]:
             verdict = _verdict(group, FoldingEvidence.NAMES, (names[0] for names in _functions(group).values()))
         if verdict is None:
             verdict = _by_bindings(group)
-        if len(verdict.candidates) > 1:
+        if len(verdict.functions) > 1:
             yield verdict
 
 
@@ -293,16 +265,16 @@ def _describes_c(dwarf: Dwarf, units: Int64) -> Bool:
     return result
 
 
-def _by_definitions(group: _Group, definitions: Definitions, index: _Index, units: set[int]) -> SharedCode | None:
+def _by_definitions(group: _Group, definitions: Definitions, index: _Index, units: set[int]) -> FoldedCode | None:
     """The functions of a group by the definitions in `units`; None if DWARF has none at the address.
 
     A name with a definition is a function, one without an alias (R155, definitions decide). Local functions of one name
     are as many as their declarations (R156, local functions of one name).
     """
     begin, size = group.begin, group.end - group.begin
-    known: dict[bytes, list[Candidate]] = {}
+    known: dict[bytes, list[FoldedFunction]] = {}
     covered = False
-    unnamed: list[Candidate] = []  # DWARF has no linked names of local functions
+    unnamed: list[FoldedFunction] = []  # DWARF has no linked names of local functions
     for key, names in _functions(group).items():
         for row in index.rows(names):
             if int(definitions.unit[row]) not in units:
@@ -311,35 +283,28 @@ def _by_definitions(group: _Group, definitions: Definitions, index: _Index, unit
             if definitions.is_live[row] and not here:
                 continue
             covered |= here
-            candidate = Candidate(names[0], definitions.path[row], definitions.line[row])
+            candidate = FoldedFunction(names[0], definitions.path[row], definitions.line[row])
             # Where the names are one, only code of the same size can have been the same code.
             exact = here or int(definitions.size[row]) == size
             of_key = known.setdefault(key, [])
             if not of_key or (group.namesakes and exact and not _is_declared(candidate, of_key)):
                 of_key.append(candidate)
         if key not in known and _is_typed(names) and may_be_local(names[0]):
-            unnamed.append(Candidate(names[0], b"", 0))
+            unnamed.append(FoldedFunction(names[0]))
     if not known or not (covered or len(known) > 1):
         return None
     if unnamed:
         known[b""] = unnamed
     candidates = [each for of_key in known.values() for each in of_key]
-    return SharedCode(begin, group.end, FoldingEvidence.DEFINITIONS, candidates)
+    return FoldedCode(begin, group.end, FoldingEvidence.DEFINITIONS, candidates)
 
 
-def _is_declared(candidate: Candidate, known: list[Candidate]) -> bool:
-    """Whether a function is declared where one of `known` is; headers may have several paths."""
-    return (
-        any(
-            candidate.line == other.line and basename(candidate.path) == basename(other.path)
-            for other in known
-            if other.line and candidate.line
-        )
-        or not candidate.line
-    )
+def _is_declared(candidate: FoldedFunction, known: list[FoldedFunction]) -> bool:
+    """Whether a function is declared where one of `known` is, or nobody knows where."""
+    return not candidate.line or any(candidate.declared == other.declared for other in known)
 
 
-def _by_bindings(group: _Group) -> SharedCode:
+def _by_bindings(group: _Group) -> FoldedCode:
     """The functions of a group by names and bindings alone (R152, internal names of C libraries; R153, weak names;
     R154, local names of exports)."""
     binding = dict(zip(map(strip_version, reversed(group.names)), reversed(group.bindings), strict=True))
@@ -353,7 +318,7 @@ def _by_bindings(group: _Group) -> SharedCode:
     return _verdict(group, FoldingEvidence.NAMES, (names[0] for names in strong))
 
 
-def _answering(verdicts: list[SharedCode], symbols: SymbolLayer) -> list[SharedCode]:
+def _answering(verdicts: list[FoldedCode], symbols: SymbolLayer) -> list[FoldedCode]:
     """The ranges in which symbols of the groups answer, without symbols that begin inside of them."""
     if not verdicts:
         return []
@@ -361,7 +326,7 @@ def _answering(verdicts: list[SharedCode], symbols: SymbolLayer) -> list[SharedC
     begins = np.array([verdict.begin for verdict in order], np.uint64)
     starts = np.where(symbols.symbol >= 0, symbols.vaddr[symbols.symbol], np.uint64(0))
     pieces = np.flatnonzero((symbols.symbol >= 0) & is_among(starts, begins))
-    result: list[SharedCode] = []
+    result: list[FoldedCode] = []
     first = np.searchsorted(begins, starts[pieces])
     last = np.searchsorted(begins, starts[pieces], side="right")
     ends = np.append(symbols.start[1:], np.uint64(0xFFFFFFFFFFFFFFFF))
@@ -374,7 +339,7 @@ def _answering(verdicts: list[SharedCode], symbols: SymbolLayer) -> list[SharedC
     return result
 
 
-def _outermost(verdicts: list[SharedCode], decoded: Decoded) -> list[SharedCode]:
+def _outermost(verdicts: list[FoldedCode], decoded: Decoded) -> list[FoldedCode]:
     """Shared code but what begins inside of a function, whose code it would not share (R160, whole shared code)."""
     begin = np.array([verdict.begin for verdict in verdicts], np.uint64)
     if not verdicts:
@@ -393,7 +358,7 @@ def _tops(decoded: Decoded, node: Int64) -> Int64:
     return outer[node]
 
 
-def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete: bool) -> list[SharedCode]:
+def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete: bool) -> list[FoldedCode]:
     """Functions of DWARF whose symbols are gone (R158, functions without symbols): those with code at one address,
     which gold leaves without symbols if local, and, without a table of all symbols, addresses where several sequences
     begin."""
@@ -428,7 +393,7 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
         sequences = sequences_at(dwarf, units, chosen)
     found_at = []
     for i in np.flatnonzero(high > low).tolist():
-        candidates: dict[bytes, Candidate] = {}
+        candidates: dict[bytes, FoldedFunction] = {}
         for row in live[low[i] : high[i]].tolist():
             candidate = _candidate(definitions, row)
             candidates.setdefault(_identity(definitions, row), candidate)
@@ -438,11 +403,11 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
             for unit, path, line in sequences[i]:
                 found = _defined_at(definitions, unit, path, line, size)
                 key = _identity(definitions, found) if found is not None else b"%s:%d" % (path, line)
-                other = Candidate(b"", path, line) if found is None else _candidate(definitions, found)
+                other = FoldedFunction(b"", path, line) if found is None else _candidate(definitions, found)
                 candidates.setdefault(key, other)
         if len(candidates) > 1:
             begin = int(chosen[i])
-            found_at.append(SharedCode(begin, begin + size, evidence, list(candidates.values())))
+            found_at.append(FoldedCode(begin, begin + size, evidence, list(candidates.values())))
     if not found_at:
         return []
     entered = np.append(decoded.node_entry, NOWHERE)[_tops(decoded, decoded.segment_node)]
@@ -450,7 +415,7 @@ def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete
     return [verdict._replace(begin=begin, end=end) for verdict, parts in pieces for begin, end in parts]
 
 
-def _where_entered(decoded: Decoded, entered: UInt64, verdict: SharedCode) -> Iterator[tuple[int, int]]:
+def _where_entered(decoded: Decoded, entered: UInt64, verdict: FoldedCode) -> Iterator[tuple[int, int]]:
     """The parts of a range that belong to the function which is `entered` at its begin."""
     begin, end = np.uint64(verdict.begin), np.uint64(verdict.end)  # with an int numpy would search floats
     low = max(int(np.searchsorted(decoded.segment_start, begin, side="right")) - 1, 0)
@@ -465,7 +430,7 @@ def _where_entered(decoded: Decoded, entered: UInt64, verdict: SharedCode) -> It
 
 def _by_lines(
     dwarf: Dwarf, decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64 | None, decided: UInt64
-) -> list[SharedCode]:
+) -> list[FoldedCode]:
     """Functions that only line tables have, but for those that begin at `decided` (R265, shared code without
     functions): with `-gmlt` clang describes only functions with inlined ones, and gold drops the symbols of local
     ones that it folds."""
@@ -489,16 +454,16 @@ def _by_lines(
     result = []
     found = sequences_at(dwarf, units, symbols.vaddr[rows], symbols.end[rows])
     for row, sequences in zip(rows.tolist(), found, strict=True):
-        declared = {(basename(path), line): Candidate(b"", path, line) for _, path, line in sequences}
+        declared = {(basename(path), line): FoldedFunction(b"", path, line) for _, path, line in sequences}
         if len(declared) > 1:
-            candidates = [Candidate(strip_version(symbols.names[row]), b"", 0), *declared.values()]
-            result.append(SharedCode(int(symbols.vaddr[row]), int(symbols.end[row]), FoldingEvidence.LINES, candidates))
+            candidates = [FoldedFunction(strip_version(symbols.names[row])), *declared.values()]
+            result.append(FoldedCode(int(symbols.vaddr[row]), int(symbols.end[row]), FoldingEvidence.LINES, candidates))
     return result
 
 
-def _candidate(definitions: Definitions, row: int) -> Candidate:
+def _candidate(definitions: Definitions, row: int) -> FoldedFunction:
     name = definitions.linkage[row] or definitions.name[row]
-    return Candidate(name, definitions.path[row], definitions.line[row])
+    return FoldedFunction(name, definitions.path[row], definitions.line[row])
 
 
 def _identity(definitions: Definitions, row: int) -> bytes:
@@ -532,10 +497,10 @@ def _defined_at(definitions: Definitions, unit: int, path: bytes, line: int, siz
     return rows[0] if len({_identity(definitions, row) for row in rows}) == 1 else None
 
 
-def _disjoint(verdicts: list[SharedCode]) -> list[SharedCode]:
+def _disjoint(verdicts: list[FoldedCode]) -> list[FoldedCode]:
     """Ranges by address. Of overlapping ones the first counts, of one address that with more functions."""
-    kept: list[SharedCode] = []
-    for verdict in sorted(verdicts, key=lambda verdict: (verdict.begin, -len(verdict.candidates), -verdict.evidence)):
+    kept: list[FoldedCode] = []
+    for verdict in sorted(verdicts, key=lambda verdict: (verdict.begin, -len(verdict.functions), -verdict.evidence)):
         if not kept or verdict.begin >= kept[-1].end:
             kept.append(verdict)
     return kept

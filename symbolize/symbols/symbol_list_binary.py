@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from symbolize.core.arrays import Bool, UInt64, distinct_inverse, layer_at
+from symbolize.core.folded_code import FoldingEvidence
 from symbolize.core.string_table import StringTable
 from symbolize.elf import ElfImage
 from symbolize.symbols.answer import Answer, Tables, in_order, table_answer
@@ -17,7 +18,7 @@ from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.naming import choose_names
 from symbolize.symbols.range_table import encode, merge_layers
-from symbolize.symbols.table import BY_DEBUG_INFORMATION, SymbolTable
+from symbolize.symbols.table import SymbolTable
 
 if TYPE_CHECKING:
     from symbolize.symbol_files import SymbolList
@@ -104,7 +105,7 @@ def symbol_list_table(listing: SymbolList, symbols: SymbolLayer) -> SymbolTable:
         folded_begin=shared.begin,
         folded_end=shared.end,
         folded_offset=shared.offset,
-        folded_evidence=np.full(len(shared.begin), BY_DEBUG_INFORMATION, np.uint8),
+        folded_evidence=np.full(len(shared.begin), FoldingEvidence.DEFINITIONS, np.uint8),
         folded_name=shared_names,
         folded_path=np.zeros(len(shared_names), np.uint32),
         folded_line=np.zeros(len(shared_names), np.uint32),

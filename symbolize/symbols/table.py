@@ -23,6 +23,7 @@ from symbolize.core.arrays import (
     views,
 )
 from symbolize.core.errors import ReadFailure
+from symbolize.core.folded_code import FoldedCode, FoldedFunction, FoldingEvidence
 from symbolize.core.mapped import MappedFile
 from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.symbols.functions import Calls, Function, FunctionNames
@@ -106,20 +107,6 @@ def shifted(numbers: Int32, first: int) -> Int32:
     return np.where(numbers >= 0, numbers + np.int32(first), numbers)
 
 
-BY_DEBUG_INFORMATION = 2
-FOLDED_EVIDENCE = {1: "symbols", BY_DEBUG_INFORMATION: "debug information", 3: "line tables"}
-"""Why functions are taken to share code, by the number in a table."""
-
-
-class IcfGroup(NamedTuple):
-    """Code that several functions share: vaddrs `[begin, end)`, and linked name, path and line of each function."""
-
-    begin: int
-    end: int
-    evidence: str
-    functions: list[tuple[bytes, bytes, int]]
-
-
 @dataclass(eq=False)
 class SymbolTable:
     """The DWARF and symbols of one binary, by ELF vaddr, as flat arrays.
@@ -131,7 +118,7 @@ class SymbolTable:
     `file_path`, or -1.
 
     The code `[folded_begin[i], folded_end[i])` is shared by the functions `[folded_offset[i], folded_offset[i + 1])`:
-    name, path and line (0: unknown), by `folded_evidence` (`FOLDED_EVIDENCE`). Calls of them return to `call_return`,
+    name, path and line (0: unknown), by `folded_evidence` (`FoldingEvidence`). Calls of them return to `call_return`,
     which ascends; `call_caller` and `call_callee` (-1: by a pointer) are rows of the functions `call_linkage` and so on
     (R355, described calls). At `doubtful` ranges a name may be
     missing because debug information is unreadable. `has_names`: the binary had DWARF or symbols. A table for certain
@@ -213,16 +200,16 @@ class SymbolTable:
         lookup(*blocks, len(self.node_parent), len(self.file_path))
         return node, file, line, column
 
-    def folded(self, vaddrs: UInt64) -> Iterator[tuple[IcfGroup, Int64]]:
+    def folded(self, vaddrs: UInt64) -> Iterator[tuple[FoldedCode, Int64]]:
         """The code shared by several functions that `vaddrs` fall into, each with the indices of those that do."""
         rows = range_at(vaddrs, self.folded_begin, self.folded_end)
         for row in distinct(rows[rows >= 0]).tolist():
             chosen = np.arange(int(self.folded_offset[row]), int(self.folded_offset[row + 1]))
             names = StringArray(self.text, self.text_offset, self.folded_name).take(chosen)
             paths = StringArray(self.text, self.text_offset, self.folded_path).take(chosen)
-            functions = list(zip(names, paths, self.folded_line[chosen].tolist(), strict=True))
-            evidence = FOLDED_EVIDENCE.get(int(self.folded_evidence[row]), "")
-            code = IcfGroup(int(self.folded_begin[row]), int(self.folded_end[row]), evidence, functions)
+            functions = [*map(FoldedFunction, names, paths, self.folded_line[chosen].tolist())]
+            evidence = FoldingEvidence(int(self.folded_evidence[row]))
+            code = FoldedCode(int(self.folded_begin[row]), int(self.folded_end[row]), evidence, functions)
             yield code, np.flatnonzero(rows == row)
 
     def calls(self) -> Calls:

@@ -649,8 +649,9 @@ def test_code_of_several_functions(tmp_path: Path) -> None:
     with Symbolizer([tmp_path]) as symbolizer:
         result = symbolizer.symbolize(made)
     (found,) = result.report.folded
-    assert (found.binary, found.begin, found.end) == (str(tmp_path / "twins"), 0x1000, 0x1010)
-    assert sorted(found.functions) == [("first", "_Z5firstv", "", 0), ("second", "_Z6secondv", "", 0)]
+    assert (found.binary, found.code.begin, found.code.end) == (str(tmp_path / "twins"), 0x1000, 0x1010)
+    functions = [*zip(found.names, [each.name for each in found.code.functions], strict=True)]
+    assert sorted(functions) == [(b"first", b"_Z5firstv"), (b"second", b"_Z6secondv")]
     assert (found.shown, found.value, len(found.rows)) == ("first", 7.0, 2)
     assert result.profile.locations.is_folded.tolist().count(True) == 2
     (written,) = folded(result.report, "input")["folded"]  # type: ignore[misc, attr-defined]
@@ -662,9 +663,10 @@ def test_code_of_several_functions(tmp_path: Path) -> None:
         "value": 7.0,
         "decided": 0.0,
         "locations": 2,
-        "evidence": found.evidence,
+        "evidence": "symbols",
         "functions": [
-            {"name": name, "linkage_name": linked, "file": "", "line": 0} for name, linked, _, _ in found.functions
+            {"name": name.decode(), "linkage_name": linked.decode(), "file": "", "line": 0}
+            for name, linked in functions
         ],
     }
 

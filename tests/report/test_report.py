@@ -13,12 +13,13 @@ import pytest
 
 import symbolize
 from symbolize.analysis.units import quantity
+from symbolize.core.folded_code import FoldedCode, FoldingEvidence
 from symbolize.core.reasons import Reason
 from symbolize.core.terminal import Style, cells, shortened, shortened_function, wrapped
 from symbolize.core.verdict import Verdict
 from symbolize.formats.pprof import reader as loader
 from symbolize.profile import StackSource
-from symbolize.report import HINTS, TEXTS, Report, SharedCode, build_report
+from symbolize.report import HINTS, TEXTS, FoldedRow, Report, build_report
 from symbolize.report.html import page, section
 from symbolize.report.json import as_dict
 from symbolize.report.json import render as render_json
@@ -385,9 +386,12 @@ def test_folded_code() -> None:
     made = loader.load(memoryview(profile(MAPPINGS, STACKS)), "test")
     rows = {address: np.array([row]) for row, address in enumerate(made.locations.address.tolist())}
     codes = np.full(len(made.locations), Reason.SYMBOLIZED, np.uint8)
-    folded = [SharedCode("app", place.address, 1, "", [], rows[place.address]) for place in (LOST, RAW, LEAF, ROOT)]
+    folded = [
+        FoldedRow("app", FoldedCode(place.address, 1, FoldingEvidence.UNKNOWN, []), [], rows[place.address])
+        for place in (LOST, RAW, LEAF, ROOT)
+    ]
     result = build_report(made, codes, [Resolution(mapping=0)], [], folded=folded)
-    assert [(code.begin, code.shown, code.value) for code in result.folded] == [
+    assert [(row.code.begin, row.shown, row.value) for row in result.folded] == [
         (ROOT.address, "main", 16),
         (LEAF.address, "outer", 15),
         (RAW.address, "", 5),

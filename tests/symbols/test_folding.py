@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from symbolize.core.arrays import distinct
+from symbolize.core.folded_code import FoldedCode, FoldedFunction, FoldingEvidence
 from symbolize.core.string_array import StringArray
 from symbolize.dwarf.decode import Decoded
 from symbolize.dwarf.icf_evidence import sequence_starts
@@ -23,9 +24,6 @@ from symbolize.symbols.assemble import assemble
 from symbolize.symbols.build import decode_for, symbol_tables
 from symbolize.symbols.elf_symbols import symbol_layer
 from symbolize.symbols.icf import (
-    Candidate,
-    FoldingEvidence,
-    SharedCode,
     _disjoint,
     _outermost,
     _where_entered,
@@ -62,16 +60,16 @@ def opened(name: str) -> Binary:
     return Binary([ElfImage.open(TWINS / name / "twins")])
 
 
-def shared_of(table: SymbolTable) -> list[SharedCode]:
+def shared_of(table: SymbolTable) -> list[FoldedCode]:
     """The shared code of a table."""
     names, paths = (
         StringArray(table.text, table.text_offset, rows).take(np.arange(len(rows)))
         for rows in (table.folded_name, table.folded_path)
     )
-    candidates = list(map(Candidate, names, paths, table.folded_line.tolist()))
+    candidates = list(map(FoldedFunction, names, paths, table.folded_line.tolist()))
     bounds = zip(table.folded_begin.tolist(), table.folded_end.tolist(), table.folded_evidence.tolist(), strict=True)
     offsets = pairwise(table.folded_offset.tolist())
-    return [SharedCode(*code, candidates[i:j]) for code, (i, j) in zip(bounds, offsets, strict=True)]
+    return [FoldedCode(*code, candidates[i:j]) for code, (i, j) in zip(bounds, offsets, strict=True)]
 
 
 def table_of(binary: Binary, vaddrs: Sequence[int]) -> SymbolTable:
@@ -87,9 +85,9 @@ def full(name: bytes | str) -> str:
     return demangle([name.encode() if isinstance(name, str) else name], "full")[0].decode()
 
 
-def shared_by(shared: list[SharedCode]) -> Sets:
+def shared_by(shared: list[FoldedCode]) -> Sets:
     """The functions of every range."""
-    return Counter(tuple(sorted(full(c.name) for c in code.candidates)) for code in shared)
+    return Counter(tuple(sorted(full(c.name) for c in code.functions)) for code in shared)
 
 
 def reported(name: str) -> Sets:
@@ -161,14 +159,14 @@ def test_one_address_at_a_time(name: str) -> None:
         assert table.lookup(one).folded.tolist() == [folded], hex(vaddr)
         place = int(range_at(one, begin, end)[0])
         if folded:
-            assert shared_of(table)[0].candidates == shared[place].candidates
+            assert shared_of(table)[0].functions == shared[place].functions
 
 
 def test_the_whole_range_is_folded() -> None:
     """Every address of a function is folded, the first behind it is not, and inlined frames change nothing (R160)."""
     table = opened("lld-all").table()
     shared = shared_of(table)
-    ((begin, end),) = (code[:2] for code in shared if any(b"twin_left" in c.name for c in code.candidates))
+    ((begin, end),) = (code[:2] for code in shared if any(b"twin_left" in c.name for c in code.functions))
     vaddrs = np.arange(begin - 1, end + 1, dtype=np.uint64)
     frames = table.lookup(vaddrs)
     assert frames.folded.tolist() == [False] + [True] * (end - begin) + [False]
@@ -210,13 +208,13 @@ def test_without_symbols(name: str) -> None:
     for code in shared:
         one = np.array([code.begin + (code.end > code.begin + 1)], np.uint64)
         alone = find_shared(symbol_layer([]), dwarf, decode_for(dwarf, one), one)
-        assert alone[0].candidates == code.candidates
+        assert alone[0].functions == code.functions
 
 
 def test_places_of_all_candidates() -> None:
     """All functions of a range can be listed with their declarations, that of the code that stayed first (R119)."""
     shared = shared_of(opened("lld-all").table())
-    listed = [[(full(c.name), Path(c.path.decode()).name, c.line) for c in shared[i].candidates] for i in range(10)]
+    listed = [[(full(c.name), Path(c.path.decode()).name, c.line) for c in shared[i].functions] for i in range(10)]
     assert [("namesake", "names.c", 40), ("namesake", "more.c", 9)] in listed
     assert [(PAIRS[0], "shapes.cc", 63), (PAIRS[1], "shapes.cc", 64)] in listed
     assert [(LENGTHS[0], "shapes.cc", 54), (LENGTHS[2], "shapes.cc", 56), (LENGTHS[1], "shapes.cc", 55)] in listed
@@ -424,7 +422,10 @@ def test_places_of_namesakes() -> None:
     )
     shared = shared_of(Binary([image_of([near, away], symbols=symbols)]).table())
     assert [code.begin for code in shared] == [0x1000, far]
-    assert shared[0].candidates == [Candidate(b"_ZL5firstv", b"/src/a.c", 3), Candidate(b"_ZL6secondv", b"", 0)]
+    assert shared[0].functions == [
+        FoldedFunction(b"_ZL5firstv", b"/src/a.c", 3),
+        FoldedFunction(b"_ZL6secondv", b"", 0),
+    ]
 
 
 def test_definitions_in_other_units() -> None:
@@ -492,10 +493,10 @@ def test_functions_in_parts_are_folded_where_they_are_entered(case: str) -> None
 
 
 OTHER, ANOTHER = (defined("other", 0, 9, linkage_name=f"_Z5otherI{letter}Evv") for letter in "ic")
-ONLY_A_PLACE = Candidate(b"", b"/src/a.c", 10)
+ONLY_A_PLACE = FoldedFunction(b"", b"/src/a.c", 10)
 LOST = {
-    "one": ([OTHER], Candidate(b"_Z5otherIiEvv", b"/src/a.c", 9)),
-    "one, twice": ([OTHER, OTHER], Candidate(b"_Z5otherIiEvv", b"/src/a.c", 9)),
+    "one": ([OTHER], FoldedFunction(b"_Z5otherIiEvv", b"/src/a.c", 9)),
+    "one, twice": ([OTHER, OTHER], FoldedFunction(b"_Z5otherIiEvv", b"/src/a.c", 9)),
     "two instances of one template": ([OTHER, ANOTHER], ONLY_A_PLACE),
     "one of another size": ([defined("other", 0, 9, size=16)], ONLY_A_PLACE),
     "one behind it": ([defined("other", 0, 11)], ONLY_A_PLACE),
@@ -510,7 +511,7 @@ def test_functions_of_folded_sequences(case: str) -> None:
     functions, expected = LOST[case]
     kept = c_unit(defined("first", 0x1000, 3), rows=[(0x1000, 4)])
     shared = shared_of(Binary([image_of([kept, c_unit(*functions, rows=[(0x1000, 10)])])]).table())
-    assert [code.candidates for code in shared] == [[Candidate(b"first", b"/src/a.c", 3), expected]]
+    assert [code.functions for code in shared] == [[FoldedFunction(b"first", b"/src/a.c", 3), expected]]
 
 
 def test_line_tables_alone() -> None:
@@ -531,8 +532,8 @@ def test_line_tables_alone() -> None:
     assert not is_folded(long, [line_unit((0x1000, 4)), line_unit((0x1000, 10))])  # of no bytes that the symbol has
     units = [line_unit((0x1000, 4)), line_unit((0x1000, 10))]
     shared = shared_of(Binary([image_of(units, symbols=[one[0]._replace(value=0x1000)])]).table())
-    assert [code.candidates for code in shared] == [
-        [Candidate(b"first", b"", 0), Candidate(b"", b"/src/a.c", 4), Candidate(b"", b"/src/a.c", 10)]
+    assert [code.functions for code in shared] == [
+        [FoldedFunction(b"first", b"", 0), FoldedFunction(b"", b"/src/a.c", 4), FoldedFunction(b"", b"/src/a.c", 10)]
     ]
 
 
@@ -565,7 +566,7 @@ def test_hostile_groups() -> None:
     """A place with very many names is looked at for a part of them only."""
     symbols = [S(f"f{i}x", 0x1000, 4) for i in range(5000)]
     shared = shared_of(Binary([image_of(symbols=symbols)]).table())
-    assert len(shared[0].candidates) == 4096
+    assert len(shared[0].functions) == 4096
 
 
 def test_keys_and_public_names() -> None:
@@ -621,7 +622,7 @@ def test_parts_of_a_range_at_high_addresses() -> None:
     """Borders of segments are found to the byte where numbers of 64 bits have no exact float."""
     start = (1 << 60) + np.arange(4, dtype=np.uint64)
     decoded = SimpleNamespace(segment_start=start)
-    verdict = SharedCode(int(start[1]), int(start[3]), FoldingEvidence.DEFINITIONS, [])
+    verdict = FoldedCode(int(start[1]), int(start[3]), FoldingEvidence.DEFINITIONS, [])
     entered = np.array([start[0], start[1], start[1], start[3]], np.uint64)
     assert list(_where_entered(decoded, entered, verdict)) == [(verdict.begin, verdict.end)]  # type: ignore[arg-type]
 
@@ -635,19 +636,19 @@ def test_shared_code_inside_of_a_function() -> None:
         node_parent=np.array([-1, 0, 0, -1], np.int64),
     )
     begins = [0x1000, 0x1010, 0x1020, 0x1030, 0x1040]
-    verdicts = [SharedCode(begin, begin + 8, FoldingEvidence.NAMES, []) for begin in begins]
+    verdicts = [FoldedCode(begin, begin + 8, FoldingEvidence.NAMES, []) for begin in begins]
     found = _outermost(verdicts, decoded)  # type: ignore[arg-type]
     assert [verdict.begin for verdict in found] == [0x1000, 0x1030, 0x1040]
 
 
 def test_verdicts_on_one_address() -> None:
     """That with more functions counts, wherever it ends; what overlaps the one before is left out."""
-    some = [Candidate(name, b"a.c", 1) for name in (b"f", b"g", b"h")]
+    some = [FoldedFunction(name, b"a.c", 1) for name in (b"f", b"g", b"h")]
     verdicts = [
-        SharedCode(0x1000, 0x1010, FoldingEvidence.DEFINITIONS, some[:2]),
-        SharedCode(0x1000, 0x1008, FoldingEvidence.NAMES, some),
-        SharedCode(0x1004, 0x1010, FoldingEvidence.NAMES, some[:2]),
-        SharedCode(0x1008, 0x1010, FoldingEvidence.NAMES, some[:2]),
+        FoldedCode(0x1000, 0x1010, FoldingEvidence.DEFINITIONS, some[:2]),
+        FoldedCode(0x1000, 0x1008, FoldingEvidence.NAMES, some),
+        FoldedCode(0x1004, 0x1010, FoldingEvidence.NAMES, some[:2]),
+        FoldedCode(0x1008, 0x1010, FoldingEvidence.NAMES, some[:2]),
     ]
     for given in (verdicts, verdicts[::-1]):
         assert _disjoint(given) == [verdicts[1], verdicts[3]]

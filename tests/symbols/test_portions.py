@@ -79,9 +79,8 @@ def test_profile_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, parts = results
     assert encode(parts.profile) == encode(whole.profile)
     assert len(whole.report.folded) > 2
-    names = ("begin", "end", "functions", "shown", "value")
     folded = [
-        [(*(getattr(code, name) for name in names), code.rows.tolist()) for code in each.report.folded]
+        [(row.code, row.names, row.shown, row.value, row.rows.tolist()) for row in each.report.folded]
         for each in results
     ]
     assert folded[0] == folded[1]

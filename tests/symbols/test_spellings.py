@@ -1,13 +1,14 @@
 """The names by which a function is known, and what is found by them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from symbolize.core.folded_code import FoldedCode, FoldedFunction, FoldingEvidence
 from symbolize.symbols import Function, name_key
 from symbolize.symbols.bulk import opened
-from symbolize.symbols.folded_calls import MAX_GROUPS, groups_by_name
-from symbolize.symbols.functions import spellings_of
+from symbolize.symbols.functions import MAX_GROUPS, UNDECIDED, Namesakes, spellings_of
 from tests.support.called import Program
 
 
@@ -19,16 +20,33 @@ def test_linkage_table() -> None:
     assert name_key(called) not in spellings_of([b"_ZN3Box3getEi@plt"])[0]
 
 
+def folded(*names: Sequence[bytes]) -> list[FoldedCode]:
+    """Code that functions with these names share."""
+    return [FoldedCode(0, 1, FoldingEvidence.NAMES, [*map(FoldedFunction, each)]) for each in names]
+
+
 def test_groups_by_name() -> None:
     """A function is looked for in all shared code with its name, but not in very much."""
     shared = [[b"_ZN3Box3putEi", b"start"], [b"stop", b"start"], *([b"init", b"open%d" % i] for i in range(1000))]
-    groups = groups_by_name(shared)
-    assert [groups[name_key(Function(name, b"", b"", 0))] for name in (b"_ZN3Box3putEi", b"stop", b"start")] == [
+    namesakes = Namesakes(folded(*shared))
+    assert [namesakes.groups(Function(name, b"", b"", 0)) for name in (b"_ZN3Box3putEi", b"stop", b"start")] == [
         [0],
         [1],
         [0, 1],
     ]
-    assert len(groups[b"init"]) == MAX_GROUPS and groups[b"open7"] == [9]
+    assert len(namesakes.groups(Function(b"", b"init", b"", 0))) == MAX_GROUPS
+    assert namesakes.groups(Function(b"", b"open7", b"", 0)) == [9]
+
+
+def test_functions_that_cannot_be_told_apart() -> None:
+    """Of local functions of one name the declaration decides, by the name of its file and its line; nothing does where
+    two have that as well."""
+    places = [(b"/one/util.c", 3), (b"/two/util.c", 3), (b"/two/util.c", 9), (b"/two/more.c", 3)]
+    shared = FoldedCode(0, 1, FoldingEvidence.NAMES, [FoldedFunction(b"helper", *place) for place in places])
+    found = [Namesakes([shared]).find(Function(b"helper", b"", *place), 0) for place in (
+        (b"/src/util.c", 3), (b"/src/util.c", 9), (b"/src/more.c", 3), (b"/src/more.c", 4)
+    )]  # fmt: skip
+    assert found == [UNDECIDED, 2, 3, UNDECIDED]
 
 
 @pytest.mark.needs("gcc", "mold")

@@ -14,11 +14,10 @@ from elftools.elf.elffile import ELFFile
 from symbolize import Options, Profile, Result, Symbolizer, load
 from symbolize.cli import main
 from symbolize.core.arrays import offsets_of
-from symbolize.enrich.shared_code import UNDECIDED, Namesakes, SharedCode
 from symbolize.formats import encode
 from symbolize.names import MODES, Mode
 from symbolize.profile import Samples
-from symbolize.symbols import Function, binary
+from symbolize.symbols import binary
 from symbolize.symbols.build import Builder
 from tests.support.profile_frames import frames_of
 
@@ -147,17 +146,6 @@ def test_declaration() -> None:
     }
     files = {file for name, file, _ in lines if "helper" in name}
     assert files == {"/src/callers/main.cc", "/src/callers/other.cc"}
-
-
-def test_functions_that_cannot_be_told_apart() -> None:
-    """Of local functions of one name the declaration decides, by the name of its file and its line; nothing does where
-    two have that as well."""
-    places = [("/one/util.c", 3), ("/two/util.c", 3), ("/two/util.c", 9), ("/two/more.c", 3)]
-    shared = SharedCode(np.zeros(0, np.int64), [("helper", "helper", *place) for place in places])
-    found = [Namesakes([shared]).find(Function(b"helper", b"", *place), 0) for place in (
-        (b"/src/util.c", 3), (b"/src/util.c", 9), (b"/src/more.c", 3), (b"/src/more.c", 4)
-    )]  # fmt: skip
-    assert found == [UNDECIDED, 2, 3, UNDECIDED]
 
 
 @pytest.mark.parametrize("variant", ["gcc-lld", "clang-gold"])

@@ -1,0 +1,50 @@
+"""Code of a binary that several functions share, as linkers and compilers leave it that fold equal functions."""
+
+from enum import IntEnum
+from posixpath import basename
+from typing import NamedTuple, Self
+
+
+class FoldingEvidence(IntEnum):
+    """Why functions are taken to share code, as tables have it."""
+
+    UNKNOWN = 0
+    NAMES = 1
+    """Names of symbols."""
+    DEFINITIONS = 2
+    """Definitions in .debug_info."""
+    LINES = 3
+    """Line tables."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        return cls(0)
+
+    @property
+    def text(self) -> str:
+        """The evidence in words."""
+        return ("", "symbols", "debug information", "line tables")[self]
+
+
+class FoldedFunction(NamedTuple):
+    """One of several functions with the same code: linkage name, or qualified name of one that is not linked by a name
+    of its own, and path and line of its declaration (empty and 0: unknown)."""
+
+    name: bytes
+    path: bytes = b""
+    line: int = 0
+
+    @property
+    def declared(self) -> tuple[bytes, int]:
+        """Where it is declared: name of the file and line. Headers may have several paths."""
+        return basename(self.path), self.line
+
+
+class FoldedCode(NamedTuple):
+    """Code that several functions share: vaddrs `[begin, end)`. The first function is the one that is shown where DWARF
+    does not decide."""
+
+    begin: int
+    end: int
+    evidence: FoldingEvidence
+    functions: list[FoldedFunction]
