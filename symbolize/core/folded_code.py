@@ -2,13 +2,12 @@
 
 from enum import IntEnum
 from posixpath import basename
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 
 class FoldingEvidence(IntEnum):
     """Why functions are taken to share code, as tables have it."""
 
-    UNKNOWN = 0
     NAMES = 1
     """Names of symbols."""
     DEFINITIONS = 2
@@ -16,14 +15,10 @@ class FoldingEvidence(IntEnum):
     LINES = 3
     """Line tables."""
 
-    @classmethod
-    def _missing_(cls, value: object) -> Self:
-        return cls(0)
-
     @property
     def text(self) -> str:
         """The evidence in words."""
-        return ("", "symbols", "debug information", "line tables")[self]
+        return ("symbols", "debug information", "line tables")[self - 1]
 
 
 class FoldedFunction(NamedTuple):

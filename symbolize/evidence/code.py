@@ -15,6 +15,7 @@ import numpy as np
 from symbolize.core.arrays import TOP, Bool, Int8, UInt64, distinct_inverse
 from symbolize.elf import ElfImage, code_around
 from symbolize.elf.call_frames import frame_ranges
+from symbolize.elf.call_sites import BL, BL_MASK, CALL_REL32
 from symbolize.elf.plt import TABLES
 from symbolize.symbols import Binary
 
@@ -39,9 +40,7 @@ MAX_REACHED: Final = 64
 """Functions that are looked into for one call."""
 
 LOCK: Final = 0xF0
-CALL: Final = 0xE8
 CALL_SIZE: Final = 5
-BL_MASK, BL = 0xFC000000, 0x94000000
 BEFORE, BEHIND = 5, 5
 
 
@@ -181,7 +180,7 @@ class DecodedCode:
             # A profile has an address inside the call, as its last byte, or against the rules the return address.
             for column in (BEFORE, BEFORE - CALL_SIZE, BEFORE - CALL_SIZE + 1):
                 parts = code[:, column + 1 : column + CALL_SIZE]
-                here = (code[:, column] == CALL) & (parts >= 0).all(axis=1)
+                here = (code[:, column] == CALL_REL32) & (parts >= 0).all(axis=1)
                 distance = parts @ (1 << 8 * np.arange(4))
                 distance = np.where(distance >> 31, distance - (1 << 32), distance)
                 start = vaddrs + np.uint64(column) - np.uint64(BEFORE)

@@ -8,9 +8,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int64, UInt64, distinct, offsets_of
+from symbolize.core.arrays import Bool, Int64, UInt64, distinct, marked, offsets_of
 from symbolize.core.verdict import Verdict
-from symbolize.elf import inside_calls
+from symbolize.elf import inside_calls, without_tag
 from symbolize.evidence.code import CodePlace, DecodedCode
 from symbolize.evidence.score import Count, Evidence, doubt, support, verdict_of
 from symbolize.symbols import Binary
@@ -18,6 +18,9 @@ from symbolize.symbols import Binary
 MAX_ITEMS: Final = 2048
 """Addresses and calls of a kind that are judged; of more an evenly spaced part, the same for all builds."""
 
+MAX_PAIRS: Final = 512
+"""Pairs of a caller and what it called that are judged by lists of calls; of more an evenly spaced part, the same for
+all builds."""
 NOT_CHECKED: Final = "not checked: "
 
 
@@ -27,6 +30,7 @@ class Observed:
 
     `is_leaf` marks exact addresses of instructions, `is_call` call sites that count as evidence: with `is_sound` stacks
     all, otherwise those behind known code. `pairs` finds what was called and its call site, as indices of `vaddrs`.
+    `by_pointers`: the stacks were walked along frame pointers.
     """
 
     vaddrs: UInt64
@@ -35,6 +39,7 @@ class Observed:
     is_call: Bool
     is_sound: bool = False
     pairs: Callable[[], tuple[Int64, Int64]] = lambda: (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    by_pointers: bool = False
 
 
 def joined(parts: Sequence[Observed]) -> Observed:
@@ -48,7 +53,8 @@ def joined(parts: Sequence[Observed]) -> Observed:
 
     columns = ((each.vaddrs, each.inside, each.is_leaf, each.is_call) for each in parts)
     vaddrs, inside, is_leaf, is_call = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return Observed(vaddrs, inside, is_leaf, is_call, all(each.is_sound for each in parts), pairs)
+    is_sound, by_pointers = (all(getattr(each, name) for each in parts) for name in ("is_sound", "by_pointers"))
+    return Observed(vaddrs, inside, is_leaf, is_call, is_sound, pairs, by_pointers)
 
 
 class Judgement(NamedTuple):
@@ -95,9 +101,10 @@ class Judge:
 
     codes: "WeakKeyDictionary[Binary, DecodedCode]" = field(default_factory=WeakKeyDictionary)
 
-    def judge(self, binary: Binary, observed: Observed, *, claim: int = 0, more: Sequence[Count] = ()) -> Judgement:
-        """Whether `binary` is the build that a mapping was of. `claim` is as in `verdict_of`, `more` what else was
-        counted. Raises ChangedFile if a file changed meanwhile."""
+    def judge(self, binary: Binary, observed: Observed, *, claim: int = 0) -> Judgement:
+        """Whether `binary` is the build that a mapping was of. `claim` is as in `verdict_of`. Raises ChangedFile if a
+        file changed meanwhile."""
+        more = [listed_callers(binary, observed)] if binary.code is None else []
         counts = [each for each in (*self.count(binary, observed), *more) if each.judged]
         unchecked = "" if counts else NOT_CHECKED + self._lack(binary, observed)
         return Judgement(verdict_of(counts, claim), counts, unchecked)
@@ -165,10 +172,11 @@ def is_believed(code: DecodedCode, observed: Observed, vaddrs: UInt64) -> Bool:
 def targets(code: DecodedCode, observed: Observed) -> Count:
     """How many call sites call directly what most of their next frames are in, by tail calls too; calls through
     pointers and tables of linkage say nothing. Code without call frame information is unwound along frame pointers,
-    which skips its caller."""
+    which skips its caller; a walk along them skips that of a leaf that has not made its frame yet."""
     kind = Evidence.TARGETS if observed.is_sound else Evidence.DOUBTFUL_TARGETS
     callee, caller = observed.pairs()
-    known = np.flatnonzero(observed.inside[callee] & observed.inside[caller] & observed.is_call[caller])
+    is_known = observed.inside[callee] & observed.inside[caller] & observed.is_call[caller]
+    known = np.flatnonzero(is_known & observed.is_call[callee] if observed.by_pointers else is_known)
     known = known[:: len(known) // MAX_ITEMS + 1]
     callees, callers = observed.vaddrs[callee[known]], observed.vaddrs[caller[known]]
     called = code.targets(callers)
@@ -184,6 +192,33 @@ def targets(code: DecodedCode, observed: Observed) -> Count:
         if leads is not None:
             balance[caller_vaddr] = balance.get(caller_vaddr, 0) + (1 if leads else -1)
     return Count(kind, len(balance), sum(each < 0 for each in balance.values()))
+
+
+def listed_callers(binary: Binary, observed: Observed) -> Count:
+    """How many callers call what is next to them on a stack of theirs, by the debug information of a binary without
+    code (R370, builds by their callers).
+
+    That one calls another function than the leaf speaks against no binary: code that has not made its frame yet lacks
+    its caller.
+    """
+    callee, caller = observed.pairs()
+    known = np.flatnonzero(observed.inside[callee] & observed.inside[caller])
+    known = known[:: len(known) // MAX_PAIRS + 1]
+    if not len(known):
+        return Count(Evidence.LISTED, 0, 0)
+    from symbolize.evidence.stacks import PairVerdict, StackPairs, StackReader
+
+    count = len(observed.vaddrs)
+    there = without_tag(binary.images[0], observed.vaddrs + np.uint64(binary.shift))
+    rows = np.flatnonzero(observed.inside)
+    pairs = StackPairs(callee[known], caller[known], np.zeros(0, np.int64))
+    reader = StackReader(pairs, [(binary, rows, there[rows])], count, believes_all=True)
+    verdicts = reader.verdicts
+    agrees = (verdicts == PairVerdict.CONFIRMED) | (verdicts == PairVerdict.EXPLAINED)
+    counts = (observed.is_call[callee[known]] | reader.has_no_call) & ~reader.may_be_unlisted
+    agreeing = marked(caller[known], count, agrees)
+    judged = agreeing | marked(caller[known], count, (verdicts == PairVerdict.CONTRADICTED) & counts)
+    return Count(Evidence.LISTED, int(judged.sum()), int((judged & ~agreeing).sum()))
 
 
 def some(observed: Observed, chosen: Bool) -> tuple[UInt64, Bool]:

@@ -1,9 +1,13 @@
 """Is this vmlinux, or list of symbols, of the kernel that ran, and where was that moved to?"""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from symbolize.core.arrays import TOP
+import numpy as np
+
+from symbolize.core.arrays import TOP, Bool, UInt64, distinct
+from symbolize.elf import ElfImage, inside_calls, read_symbols
+from symbolize.symbols import Binary
 
 PAGE: Final = 4096
 LOWEST_KERNEL: Final = 1 << 30
@@ -15,6 +19,14 @@ LOOSE_STEP: Final = 1 << 16
 """Kernels above are moved by a multiple of the first, other kernels of 64 bits by one of the second."""
 MAX_CODE: Final = 1 << 30
 """Bytes of the code of a kernel."""
+
+MIN_CALL_SITES: Final = 8
+"""Fewer call sites than this do not tell where a kernel was moved to."""
+MIN_SHARE: Final = 0.5
+"""Of the addresses in a kernel so many lie in functions, or it is another one. Code made at run time is elsewhere."""
+
+MIN_NAMES, MIN_NAMED_SHARE, MAX_NAMES = 2, 0.75, 64
+"""Functions that have to agree where names tell how far a kernel was moved, their share, and how many are looked at."""
 
 ANCHORS: Final = ("_stext", "_text")
 """Symbols at which the code of a kernel begins, and so the mapping of one."""
@@ -163,3 +175,100 @@ def is_possible(distance: int, text: int, *, is_64: bool) -> bool:
         return True
     is_high = text >= HIGHEST_CODE
     return (text + distance & TOP >= HIGHEST_CODE) == is_high and distance % (STEP if is_high else LOOSE_STEP) == 0
+
+
+class KernelSymbols(NamedTuple):
+    """Symbols of vmlinux: the vaddrs of its anchors by name, and begins and ends of its functions, ascending."""
+
+    anchors: dict[str, int]
+    begins: UInt64
+    ends: UInt64
+
+
+def read_kernel_symbols(binary: Binary, anchor: str) -> KernelSymbols:
+    """The symbols of vmlinux by which it is located; `anchor` is one to look for besides ANCHORS."""
+    known: dict[str, int] = {}
+    begins, ends = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+    for image in binary.images:
+        if (table := read_symbols(image, ".symtab")) is not None:
+            for name in (*ANCHORS, *ENDS, *([anchor] if anchor else [])):
+                if name not in known and (vaddr := vaddr_of(table.strings, table.name, table.vaddr, name)) is not None:
+                    known[name] = vaddr
+            if not len(begins):
+                order = np.argsort(table.vaddr, kind="stable")
+                begins, sizes = table.vaddr[order], table.size[order]
+                ends = np.maximum.accumulate(begins + np.minimum(sizes, ~begins))
+    executable = [segment for segment in binary.images[0].segments if segment.executable]
+    if not known and executable:
+        known["_text"] = executable[0].vaddr  # the kernel's image begins there
+    return KernelSymbols(known, begins, ends)
+
+
+def shift_by_names(binary: Binary, begins: UInt64, names: Sequence[tuple[int, bytes]]) -> Shift | None:
+    """Infer the KASLR shift from addresses whose symbol names are known; None if they are inconclusive.
+
+    `begins` are the vaddrs of its functions, ascending. A kernel is moved by a multiple of 2 MiB, or else of 64 KiB.
+    Three quarters of the functions that vmlinux has, and two at least, have to agree (R169, kernel shift by names).
+    """
+    wanted: dict[bytes, int] = {}
+    for address, name in names:
+        if len(wanted) < MAX_NAMES:
+            wanted.setdefault(name, address)
+    if not wanted:
+        return None
+    tables = [table for image in binary.images if (table := read_symbols(image, ".symtab")) is not None]
+    known: list[tuple[int, int]] = []
+    for name, address in wanted.items():
+        found = (vaddr_of(table.strings, table.name, table.vaddr, name.decode(errors="replace")) for table in tables)
+        vaddr = next((each for each in found if each is not None), None)
+        if vaddr is not None:
+            known.append((address, vaddr))
+    if not known or not len(begins):
+        return None
+    addresses, vaddrs = (np.array(column, np.uint64) for column in zip(*known, strict=True))
+    for step in (STEP, LOOSE_STEP):
+        moved = (addresses - vaddrs) // np.uint64(step) * np.uint64(step)
+        for distance in distinct(moved).tolist():
+            place = np.searchsorted(begins, addresses - np.uint64(distance), side="right") - 1
+            count = int(((place >= 0) & (begins[place] == vaddrs)).sum())
+            if count >= max(MIN_NAMES, MIN_NAMED_SHARE * len(known)):
+                return Shift(distance, f"{count} of {len(known)} functions are where the profile has them")
+    return None
+
+
+def choose_shift(
+    image: ElfImage, symbols: KernelSymbols, is_call: Bool, places: Iterable[tuple[Shift, tuple[UInt64, Bool]]]
+) -> Shift | None:
+    """Where the kernel was moved to: the shift under which call sites lie in calls and addresses in functions.
+
+    `places` are the shifts that may be, each with the vaddrs of all addresses and which of them lie in code, `is_call`
+    says which are call sites. None if under none of them half of the addresses lie in functions.
+    """
+    begins, ends = symbols.begins, symbols.ends
+
+    def score(vaddrs: UInt64, inside: Bool) -> tuple[float, float]:
+        covered = inside
+        if len(begins):
+            at = np.searchsorted(begins, vaddrs, side="right") - 1
+            covered = inside & (at >= 0) & (vaddrs < ends[np.maximum(at, 0)])
+        sites = vaddrs[inside & is_call]
+        calls = inside_calls(image, sites) if len(sites) >= MIN_CALL_SITES else None
+        in_calls = float(calls.sum()) / max(int(is_call.sum()), 1) if calls is not None else 0.0
+        # Anywhere else in the code a few of the sites happen to lie in a call.
+        return in_calls if in_calls >= MIN_SHARE else 0.0, float(covered.mean()) if len(covered) else 0.0
+
+    scores = [(score(*place), shift) for shift, place in places]
+    best = max(scores, key=lambda each: each[0], default=None)  # the first of equals
+    return best[1] if best is not None and best[0][1] >= MIN_SHARE else None
+
+
+def vaddr_of(strings: bytes, names: np.ndarray, vaddrs: UInt64, name: str) -> int | None:
+    """The vaddr of the symbol called `name`; the strings of a table may share their ends."""
+    text = name.encode() + b"\0"
+    places = []
+    at = strings.find(text)
+    while at >= 0:
+        places.append(at)
+        at = strings.find(text, at + 1)
+    rows = np.flatnonzero(np.isin(names, np.array(places, np.int64)))
+    return int(vaddrs[rows[0]]) if len(rows) else None

@@ -6,9 +6,8 @@ from typing import Protocol
 
 from symbolize.core.arrays import Int64
 from symbolize.core.errors import printable
-from symbolize.core.mapped import Failure
-from symbolize.core.mapped import Failure
 from symbolize.core.folded_code import FoldedCode
+from symbolize.core.mapped import Failure
 from symbolize.core.mapped_names import module_name
 from symbolize.core.reasons import Reason
 from symbolize.core.stack_check import StackCheck

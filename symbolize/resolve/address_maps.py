@@ -1,21 +1,35 @@
-"""Where the addresses of a mapping are in the files of a binary."""
+"""Where the addresses of a mapping are in the files of a binary, or may be."""
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from symbolize.core.arrays import TOP
+from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
-from symbolize.elf import without_tag
-from symbolize.evidence.judge import Judge
+from symbolize.elf import Segment, without_tag
+from symbolize.evidence.choice import AddressBase, Agreement, BuildMatch, match_bases
+from symbolize.evidence.judge import Judge, Observed
 from symbolize.evidence.score import REFUTED
-from symbolize.resolve.addresses import MappedAddresses, map_addresses, map_module_addresses, page_floor, true_offset
-from symbolize.resolve.judging import judge_mapping
+from symbolize.profile import AddressKind
+from symbolize.resolve.addresses import (
+    MappedAddresses,
+    candidate_bases,
+    in_code,
+    map_addresses,
+    map_module_addresses,
+    page_floor,
+    true_offset,
+)
 from symbolize.resolve.mapping_record import MappingRecord
-from symbolize.resolve.name_agreement import ExistingNames
+from symbolize.resolve.name_agreement import ExistingNames, compare_names, some_of
 from symbolize.resolve.resolution import Resolution
 from symbolize.symbols import Binary
+
+WIDE = re.compile(r"lib64|arm64|x86_64|linker64|app_process64")
+"""Parts of device paths that tell a library of 64 bits."""
 
 
 def misfit(record: MappingRecord) -> str:
@@ -47,12 +61,12 @@ def lost_offset(judge: Judge, record: MappingRecord, binary: Binary, mapped: Map
     segments, bounds = binary.loaded.segments, (record.start, record.limit, record.file_offset)
     if true_offset(segments, *bounds, verified=False) is not None:
         return ""
-    judgement = judge_mapping(judge, record, binary, mapped)
+    judgement = judge.judge(binary, record.observed(mapped))
     for segment in segments:
         if segment.executable:
             offset = page_floor(segment.file_offset)
             there, _ = map_in_images(record._replace(file_offset=offset), binary, verified=True)
-            other = judge_mapping(judge, record, binary, there) if there is not None else judgement
+            other = judge.judge(binary, record.observed(there)) if there is not None else judgement
             if other.verdict is Verdict.SUPPORTED and other.support >= judgement.support + REFUTED:
                 return f"mapped from another offset: {judgement.text} from 0 on"
     return ""
@@ -84,3 +98,55 @@ def map_locations(judge: Judge, record: MappingRecord, resolution: Resolution) -
     if names is not None:
         names = ExistingNames(names.names, names.of_location[inside])
     return replace(resolution, rows=record.rows[inside], vaddrs=vaddrs, names=names)
+
+
+def in_file(binary: Binary, base: AddressBase, addresses: UInt64) -> MappedAddresses:
+    """The vaddrs in `binary.loaded` of addresses in a file that count from `base`, and which lie in its code."""
+    vaddrs = addresses + np.uint64(base.distance)
+    return vaddrs, in_code(vaddrs, code_of(binary))
+
+
+def infer_load_bias(judge: Judge, record: MappingRecord, binary: Binary, *, is_one_of_several: bool) -> BuildMatch:
+    """Infer what the addresses in one file count from, if it may be `binary`, see `match_bases`."""
+    assert record.names is not None
+    names = record.names
+
+    def places() -> Iterator[tuple[AddressBase, Agreement, Observed]]:
+        for base in bases_of(binary, record.kind):
+            mapped = in_file(binary, base, record.addresses)
+            yield base, agreement_of(binary, mapped[0], names), record.observed(mapped)
+
+    match = match_bases(judge, binary, len(record.addresses), places(), is_one_of_several=is_one_of_several)
+    is_wide = WIDE.search(record.filename) is not None
+    if is_wide and not match.problem and not binary.loaded.is_64 and not match.agreement.is_proof:
+        return BuildMatch("a file of 32 bits, and the path is that of one of 64")
+    return match
+
+
+def agreement_of(binary: Binary, vaddrs: UInt64, embedded: ExistingNames) -> Agreement:
+    """How the functions of `binary` agree with the names that came with the locations, were they at `vaddrs`."""
+    named = some_of(embedded)
+    if not len(named):
+        return Agreement()
+    there = without_tag(binary.images[0], vaddrs[named] + np.uint64(binary.shift))
+    order = np.argsort(there, kind="stable")
+    names = ExistingNames(embedded.names, embedded.of_location[named[order]])
+    return compare_names(names, vaddrs[named[order]], binary.functions_at(there[order]), silence=not binary.is_stripped)
+
+
+def bases_of(binary: Binary, kind: AddressKind) -> list[AddressBase]:
+    """What addresses of a kind may count from: in a file that is not linked, a kernel module, from `.text`."""
+    image = binary.images[0]
+    if not image.is_relocatable:
+        return candidate_bases(binary.loaded.segments, is_offset=kind == AddressKind.OFFSET)
+    text = image.module_text
+    return [AddressBase(text.vaddr, "counted from .text")] if text is not None else []
+
+
+def code_of(binary: Binary) -> Sequence[Segment]:
+    """The segments with the code of a binary; of a kernel module what is loaded first."""
+    image = binary.images[0]
+    if not image.is_relocatable:
+        return binary.loaded.segments
+    text = image.module_text
+    return [Segment(text.file_offset, text.vaddr, text.size, text.size, 1, True)] if text is not None else []

@@ -1,12 +1,12 @@
 """From runtime addresses to ELF vaddrs: which mapping, which segment."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from symbolize.core.arrays import TOP, Bool, UInt64
 from symbolize.elf import Section, Segment
+from symbolize.evidence.choice import AddressBase
 from symbolize.profile.assignment import covers_everything
 
 MappedAddresses = tuple[UInt64, Bool]
@@ -188,14 +188,6 @@ def page_floor(value: int) -> int:
 def page_ceil(value: int) -> int:
     """`value` rounded up to a page."""
     return -(-value // PAGE) * PAGE
-
-
-class AddressBase(NamedTuple):
-    """What addresses in a file count from: the distance to vaddrs, modulo 2⁶⁴, and words for it."""
-
-    distance: int
-    text: str
-    needs_proof: bool = False
 
 
 def candidate_bases(segments: Sequence[Segment], *, is_offset: bool) -> list[AddressBase]:

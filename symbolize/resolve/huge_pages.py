@@ -16,13 +16,12 @@ from symbolize.core.mapped_names import is_no_file
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import Segment
+from symbolize.evidence.choice import AddressBase, BuildMatch
 from symbolize.evidence.judge import Judge
 from symbolize.evidence.score import REFUTED
 from symbolize.profile import AddressKind
-from symbolize.resolve.addresses import PAGE, AddressBase
-from symbolize.resolve.build_matching import in_file_map
-from symbolize.resolve.choice import BuildMatch
-from symbolize.resolve.judging import judge_mapping
+from symbolize.resolve.address_maps import in_file
+from symbolize.resolve.addresses import PAGE
 from symbolize.resolve.mapping_record import KERNEL_HALF, MappingRecord
 from symbolize.resolve.resolution import Resolution
 from symbolize.symbols import Binary, is_same_build
@@ -115,7 +114,7 @@ class HugePages:
             judged.add((answer.binary, match.base.distance))
             tried.append((text, match.text))
             if match.verdict is Verdict.SUPPORTED:
-                address_map = in_file_map(answer.binary, match.base)
+                address_map = partial(in_file, answer.binary, match.base)
                 settled = replace(
                     answer, address_map=address_map, verdict=match.verdict, evidence=match.evidence, build_id=""
                 )
@@ -158,9 +157,8 @@ def match_text(judge: Judge, record: MappingRecord, neighbour: MappingRecord, bi
     best = BuildMatch("not where its text is")
     for distance in distances(record, neighbour, Layout.of(binary)):
         base = AddressBase(distance, "placed by the mappings around it")
-        mapped = in_file_map(binary, base)(record.addresses)
-        assert mapped is not None
-        match = BuildMatch(judgement=judge_mapping(judge, record, binary, mapped), base=base)
+        mapped = in_file(binary, base, record.addresses)
+        match = BuildMatch(judgement=judge.judge(binary, record.observed(mapped)), base=base)
         if best.base is None or match.judgement.support > best.judgement.support:
             best = match
     return best

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from symbolize.binaries import plain_build_id
 from symbolize.core.arrays import Bool, Int64, UInt64, distinct, is_among, marked, pair, unpair
 from symbolize.core.mapped_names import plain_spelling
+from symbolize.evidence.judge import Observed
 from symbolize.profile import NONE, AddressKind, IdOrigin, LeafKind, Profile, Samples, StackSource
 from symbolize.profile.sample_labels import PROCESS_IDS
 from symbolize.profile.sample_times import SampleTimes, location_times
@@ -73,6 +74,21 @@ class MappingRecord(NamedTuple):
         return self._replace(
             rows=NO_ROWS, addresses=NO_ADDRESSES, is_call=NO_CALLS, is_leaf=NO_CALLS, names=None, pairs=None, times=None
         )
+
+    def observed(self, mapped: tuple[UInt64, Bool]) -> Observed:
+        """What was seen of the mapping, for the judge of builds, were its addresses where `mapped` says."""
+        is_leaf = self.is_leaf if len(self.is_leaf) else np.zeros(len(self.rows), np.bool_)
+        return Observed(*mapped, is_leaf, self.is_call, self.is_sound, self.indexed_pairs, self.by_pointers)
+
+    def indexed_pairs(self) -> Pairs:
+        """What was called, and its callers, as indices of the locations."""
+        if self.pairs is None:
+            return NO_ROWS, NO_ROWS
+        callee, caller = self.pairs()
+        known = np.flatnonzero(is_among(callee, self.rows) & is_among(caller, self.rows))
+        order = np.argsort(self.rows)
+        callee, caller = (order[np.searchsorted(self.rows, each[known], sorter=order)] for each in (callee, caller))
+        return callee, caller
 
     @property
     def is_proof(self) -> bool:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int64, UInt64, distinct_inverse, pair, unpair
+from symbolize.evidence.choice import Agreement
 from symbolize.names import (
     LINKER_MARK,
     LINKER_PREFIX,
@@ -23,11 +24,6 @@ from symbolize.names import (
 )
 from symbolize.profile import NONE, Profile
 from symbolize.symbols import Frames, FunctionsAt
-
-MIN_SHARE = 0.75
-"""Of the named functions so many are where the profile has them, or the file is of another build."""
-MIN_FUNCTIONS = 2
-"""So many functions have to agree to prove a build; a single one may lie at the same place in another."""
 
 SHARED_MARK = b" [DEDUPED]"
 MAX_JUDGED = 1024
@@ -93,28 +89,6 @@ def some_of(embedded: ExistingNames) -> Int64:
     """The locations whose names are compared to judge a file: all that have one, unless the functions are too many."""
     step = -(-len(embedded.names) // MAX_JUDGED) or 1
     return np.flatnonzero((embedded.of_location != NONE) & (embedded.of_location % step == 0))
-
-
-class Agreement(NamedTuple):
-    """How many of the functions that could be judged are where the profile has them, and how many addresses of theirs.
-
-    `example` describes one address with different names, empty if there is none.
-    """
-
-    functions: int = 0
-    judged: int = 0
-    addresses: int = 0
-    example: str = ""
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether nothing speaks against the binary, or much more for it."""
-        return not self.judged or self.functions >= MIN_SHARE * self.judged
-
-    @property
-    def is_proof(self) -> bool:
-        """Whether the names prove that it is the binary."""
-        return self.is_sound and self.functions >= MIN_FUNCTIONS
 
 
 def existing_names(profile: Profile, rows: Int64) -> ExistingNames:

@@ -9,7 +9,7 @@ from symbolize.core.errors import ReadFailure
 from symbolize.core.files import os_error_text
 from symbolize.core.mapped import CHANGED, ChangedFile
 from symbolize.elf import ElfError, ElfImage
-from symbolize.resolve.candidates import HOW_FOUND, Candidate, ordered
+from symbolize.evidence.choice import HOW_FOUND, Candidate, ordered
 from symbolize.symbols import Binary, TableCache, builds_of
 
 MAX_UNUSED = 64
@@ -63,7 +63,7 @@ class OpenBinaries:
     def __len__(self) -> int:
         return len(self._opened)
 
-    def candidates(self, place: str, found: BinaryMatch) -> tuple[list[Candidate], list[str]]:
+    def candidates(self, place: str, found: BinaryMatch) -> tuple[list[Candidate[BinaryMatch]], list[str]]:
         """The builds that the files of `found` are of, and which files cannot be read, and why.
 
         They are found as `place` says; of several builds of one id those without code come last, and first the ones

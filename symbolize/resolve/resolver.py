@@ -30,17 +30,21 @@ from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
 from symbolize.elf.call_frames import FramesAt
+from symbolize.evidence.choice import BuildMatch, Candidate, Judged, Selection, same_names, select_build
 from symbolize.evidence.judge import Judge, Judgement, joined
 from symbolize.evidence.score import MAX_DOUBT
 from symbolize.profile import NONE, AddressKind, Profile, assign_mappings
 from symbolize.profile.assignment import covers_everything
-from symbolize.resolve.address_maps import map_addresses_of, map_in_images, map_locations, misfit
+from symbolize.resolve.address_maps import (
+    in_file,
+    infer_load_bias,
+    map_addresses_of,
+    map_in_images,
+    map_locations,
+    misfit,
+)
 from symbolize.resolve.addresses import MappedAddresses, in_code
-from symbolize.resolve.build_matching import in_file_map, infer_load_bias
-from symbolize.resolve.candidates import Candidate
-from symbolize.resolve.choice import BuildMatch, Judged, Selection, select_build
 from symbolize.resolve.huge_pages import HugePages, Layout, MatchOf, is_moved_text
-from symbolize.resolve.judging import judge_mapping, observe, same_names
 from symbolize.resolve.mapping_record import MappingRecord, has_map, records_of, weight_of_mappings
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers import SymbolProviders
@@ -122,6 +126,8 @@ MIN_SHARE = 0.5
 MAX_ATTEMPTS = 2
 """How often a mapping is resolved whose files change meanwhile."""
 
+
+Found = Candidate[BinaryMatch]
 
 Mapper = Callable[[MappingRecord, Binary], tuple[MappedAddresses | None, str]]
 """Where the addresses of a mapping are in a binary; None if they are not, and why where there is more to say."""
@@ -357,7 +363,7 @@ class MappingResolver:
         evidence = provided.evidence
         mapped, _ = map_addresses_of(record, provided)
         if isinstance(provided.binary, Binary) and mapped is not None and not is_kernel(record.filename):
-            match = BuildMatch(judgement=judge_mapping(self._judge, record, provided.binary, mapped, claim))
+            match = BuildMatch(judgement=self._judge.judge(provided.binary, record.observed(mapped), claim=claim))
             if match.refusal:
                 detail = f"{provided.files[0]} is refused: {match.refusal}"
                 return provided.refused(Reason.MISFIT, detail=detail, files=())
@@ -399,7 +405,7 @@ class MappingResolver:
             vaddrs, inside = address_map(record.addresses)
             if inside.mean() < MIN_SHARE:
                 return BuildMatch(f"{int((~inside).sum())} of {len(inside)} addresses lie outside of its code")
-            judgement = judge_mapping(self._judge, record, binary, (vaddrs, inside))
+            judgement = self._judge.judge(binary, record.observed((vaddrs, inside)))
             return BuildMatch(judgement.text if judgement.support < 0 else "", judgement)
 
         selection = select_build(candidates, match_of, path, lambda _: True)
@@ -459,7 +465,7 @@ class MappingResolver:
         mapped, problem = mapper(record, binary)
         if mapped is None:
             return BuildMatch(problem or misfit(record))
-        judgement = judge_mapping(self._judge, record, binary, mapped, claim)
+        judgement = self._judge.judge(binary, record.observed(mapped), claim=claim)
         if judgement.verdict is Verdict.UNVERIFIED:
             pooled = self._pooled(record, mapper, claim, binary)
             # Another process may have run another file: others do not support a file that this mapping speaks against.
@@ -476,14 +482,14 @@ class MappingResolver:
         key = record.filename, record.build_id, claim, binary
         if key not in self._by_file:
             found = ((each, mapper(each, binary)[0]) for each in records)
-            parts = [observe(each, mapped) for each, mapped in found if mapped is not None]
+            parts = [each.observed(mapped) for each, mapped in found if mapped is not None]
             self._by_file[key] = self._judge.judge(binary, joined(parts), claim=claim) if parts else None
         return self._by_file[key]
 
-    def _same_names(self, record: MappingRecord, mapper: Mapper, equals: Judged) -> bool:
+    def _same_names(self, record: MappingRecord, mapper: Mapper, equals: Judged[BinaryMatch]) -> bool:
         """Whether several candidates give the same names for a mapping."""
         mapped = [(each.binary, mapper(record, each.binary)[0]) for each, _ in equals]
-        return same_names(record, [(binary, each) for binary, each in mapped if each is not None])
+        return same_names([(binary, each) for binary, each in mapped if each is not None])
 
     def _layouts(self, record: MappingRecord) -> list[Layout]:
         """The layouts of all builds that may be what a mapping is of."""
@@ -494,7 +500,7 @@ class MappingResolver:
     def _find_in_file(self, record: MappingRecord) -> Resolution:
         """Which binary addresses in a file without a build id are of, and what they count from."""
         assert record.names is not None
-        candidates: list[Candidate] = []
+        candidates: list[Found] = []
         provided = self._providers.find(record)
         if provided is not None and isinstance(provided.binary, Binary):
             found = BinaryMatch(provided.files, provided.binary.images[0].build_id or "")
@@ -521,10 +527,9 @@ class MappingResolver:
         def match_of(binary: Binary) -> BuildMatch:
             return infer_load_bias(self._judge, record, binary, is_one_of_several=len(candidates) > 1)
 
-        def have_same_names(equals: Judged) -> bool:
-            maps = [(each.binary, in_file_map(each.binary, match.base)) for each, match in equals if match.base]
-            mapped = [(binary, found) for binary, to_vaddrs in maps if (found := to_vaddrs(record.addresses))]
-            return same_names(record, mapped)
+        def have_same_names(equals: Judged[BinaryMatch]) -> bool:
+            found = [(each.binary, match.base) for each, match in equals if match.base]
+            return same_names([(binary, in_file(binary, base, record.addresses)) for binary, base in found])
 
         selection = select_build(candidates, match_of, record.filename, have_same_names)
         tried = [*selection.tried, *others.left_out]
@@ -539,14 +544,14 @@ class MappingResolver:
         assert isinstance(result.binary, Binary)
         return replace(
             result,
-            address_map=in_file_map(result.binary, match.base),
+            address_map=partial(in_file, result.binary, match.base),
             load_bias=match.base.distance,
             build_id=(result.binary.loaded.build_id or selection.candidate.match.build_id) if is_proof else "",
         )
 
-    def _open_candidates(self, founds: Iterable[tuple[str, BinaryMatch]]) -> tuple[list[Candidate], list[str]]:
+    def _open_candidates(self, founds: Iterable[tuple[str, BinaryMatch]]) -> tuple[list[Found], list[str]]:
         """The builds that some files are of, and which of the files cannot be read, and why."""
-        candidates: list[Candidate] = []
+        candidates: list[Found] = []
         unreadable: list[str] = []
         for how, found in founds:
             builds, problems = self._opened.candidates(how, found)
@@ -555,7 +560,7 @@ class MappingResolver:
         return candidates, unreadable
 
     def _answered(
-        self, result: Resolution, selection: Selection, unreadable: Sequence[str], *, is_fetched: bool
+        self, result: Resolution, selection: Selection[BinaryMatch], unreadable: Sequence[str], *, is_fetched: bool
     ) -> Resolution:
         """`result` with the binary that was selected, and with what servers have of it if that `is_fetched`."""
         candidate = selection.candidate

@@ -274,8 +274,7 @@ class CallSites:
         """What all spellings of the name of a function have in common, see `name_key`; empty where the name is not
         known, as without the supplementary file that has it."""
         if function not in self._keys:
-            if function not in self._functions:
-                self.name([function])
+            self.name([function])
             self._keys[function] = name_key(self._functions[function])
         return self._keys[function]
 

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.core.folded_code import FoldingEvidence
 from symbolize.core.mapped import ChangedFile, MappedFile
 from symbolize.symbols.table import SymbolTable
 
@@ -164,6 +165,7 @@ def is_sound(table: SymbolTable) -> bool:
         and rows_within(table.node_function, 0, functions)
         and rows_within(table.node_call_file, -1, files)
         and rows_within(table.function_decl_file, -1, files)
+        and rows_within(table.folded_evidence, FoldingEvidence.NAMES, FoldingEvidence.LINES + 1)
         and ascends(table.call_return)
         and rows_within(table.call_caller, 0, len(table.call_name))
         and rows_within(table.call_callee, -1, len(table.call_name))

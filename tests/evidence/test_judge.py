@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from symbolize.core.verdict import Verdict
+from symbolize.evidence import judge
 from symbolize.evidence.judge import MAX_ITEMS, Judge, Judgement, Observed, joined
 from symbolize.evidence.score import Count, Evidence
 from symbolize.symbols import Binary
@@ -184,10 +185,10 @@ class TestWhatCannotBeJudged:
         assert (found.verdict, found.text) == (Verdict.UNVERIFIED, f"not checked: {why}")
         assert (found.agreeing, found.contradicting, found.support) == (0, 0, 0)
 
-    def test_what_else_was_counted(self) -> None:
-        """Other evidence counts with it, also where there is no code."""
-        more = [Count(Evidence.LISTED, 12, 0)]
-        found = Judge().judge(binary(program(has_code=False)), seen([leaf(1)]), more=more)
+    def test_without_code(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where there is no code the lists of calls count."""
+        monkeypatch.setattr(judge, "listed_callers", lambda *_: Count(Evidence.LISTED, 12, 0))
+        found = judged(binary(program(has_code=False)), seen([leaf(1)]))
         assert (found.verdict, found.text) == (
             Verdict.SUPPORTED,
             "12 of 12 callers call the next function on their stacks",

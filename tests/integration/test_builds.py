@@ -128,7 +128,7 @@ class TestRecordings:
 
     def test_one_candidate_is_not_compared(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A single build costs nothing but that it is judged, and one that a build id proves not even that."""
-        monkeypatch.setattr("symbolize.resolve.choice.is_same_build", None)
+        monkeypatch.setattr("symbolize.evidence.choice.is_same_build", None)
         monkeypatch.setattr("symbolize.resolve.resolver.same_names", None)
         assert row(report(LEDGER, BINARIES / "gcc-pie"), "/ledger").symbolized_locations > 100
         monkeypatch.setattr("symbolize.evidence.judge.Judge.judge", None)

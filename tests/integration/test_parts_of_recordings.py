@@ -17,12 +17,10 @@ from symbolize.binaries import BinaryMatch
 from symbolize.core.arrays import distinct, marked
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
+from symbolize.evidence.choice import BuildMatch, Candidate, select_build
 from symbolize.evidence.judge import Judge
 from symbolize.profile import LeafKind
 from symbolize.resolve.address_maps import map_in_images
-from symbolize.resolve.candidates import Candidate
-from symbolize.resolve.choice import BuildMatch, select_build
-from symbolize.resolve.judging import indexed_pairs, judge_mapping
 from symbolize.resolve.mapping_record import MappingRecord, records_of
 from symbolize.symbols import Binary
 from tests.support.fixture_files import BINARIES, GPERFTOOLS, PERF, variant
@@ -108,7 +106,7 @@ def parts(record: MappingRecord, kind: str, size: int) -> Iterator[MappingRecord
     called."""
     rows = np.flatnonzero(record.is_leaf if kind == "leaves" else record.is_call)
     if kind == "calls":
-        rows = distinct(indexed_pairs(record)[1])
+        rows = distinct(record.indexed_pairs()[1])
     chosen = np.random.default_rng([size, len(rows)])
     for _ in range(PARTS if size <= len(rows) else 0):
         some = chosen.choice(rows, size, replace=False)
@@ -124,7 +122,7 @@ def judged(record: MappingRecord, binary: Binary) -> BuildMatch:
     mapped, _ = map_in_images(record, binary, verified=False)
     if mapped is None:
         return BuildMatch("does not fit")
-    return BuildMatch(judgement=judge_mapping(JUDGE, record, binary, mapped))
+    return BuildMatch(judgement=JUDGE.judge(binary, record.observed(mapped)))
 
 
 def sizes(*, is_full: bool) -> list[Any]:

@@ -387,7 +387,7 @@ def test_folded_code() -> None:
     rows = {address: np.array([row]) for row, address in enumerate(made.locations.address.tolist())}
     codes = np.full(len(made.locations), Reason.SYMBOLIZED, np.uint8)
     folded = [
-        FoldedRow("app", FoldedCode(place.address, 1, FoldingEvidence.UNKNOWN, []), [], rows[place.address])
+        FoldedRow("app", FoldedCode(place.address, 1, FoldingEvidence.NAMES, []), [], rows[place.address])
         for place in (LOST, RAW, LEAF, ROOT)
     ]
     result = build_report(made, codes, [Resolution(mapping=0)], [], folded=folded)

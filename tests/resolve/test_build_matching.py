@@ -13,13 +13,13 @@ import pytest
 import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.elf import ElfImage
+from symbolize.evidence.choice import Agreement
 from symbolize.formats import encode
 from symbolize.names import demangle_android_linker
 from symbolize.options import DEFAULTS, Options
 from symbolize.profile import NONE
 from symbolize.resolve.name_agreement import (
     MAX_NAME,
-    Agreement,
     ExistingNames,
     Name,
     compare_names,

@@ -13,8 +13,8 @@ import symbolize
 from symbolize import Profile, Symbolizer, load
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
+from symbolize.evidence import judge
 from symbolize.report import MappingRow
-from symbolize.resolve import judging
 from symbolize.resolve.mapping_record import records_of
 from tests.support.called import Program
 from tests.support.pprof_writer import Mapping, Place, profile
@@ -121,8 +121,8 @@ def test_a_build_without_calls_is_not_passed_over(tmp_path: Path, monkeypatch: p
         (row,) = symbolize.symbolize(profile, [*map(str, folders)], cache=None).report.mappings
         assert row.files == [] and [reason for reason, *_ in row.misses] == [Reason.AMBIGUOUS]
     # Of more callers than are looked at these are from all of the code, not those at its begin.
-    for limit in (judging.MAX_PAIRS, 5):
-        monkeypatch.setattr(judging, "MAX_PAIRS", limit)
+    for limit in (judge.MAX_PAIRS, 5):
+        monkeypatch.setattr(judge, "MAX_PAIRS", limit)
         (row,) = symbolize.symbolize(profile, [str(other.path.parent)], cache=None).report.mappings
         agreeing, judged = map(int, re.findall(r"\d+", row.evidence or row.detail))
         assert 0 < agreeing < judged

@@ -345,6 +345,7 @@ MADE_UP = {
     "an unknown path": ("file_path", 0, 1 << 20),
     "an unknown name of shared code": ("folded_name", 0, 1 << 20),
     "an unknown path of shared code": ("folded_path", 0, 1 << 20),
+    "unknown evidence of shared code": ("folded_evidence", 0, 4),
     "blocks in disorder": ("block_start", 0, (1 << 64) - 1),
     "blocks that overlap": ("block_offset", 1, (1 << 32) - 1),
     "blocks that leave something out": ("block_offset", 0, 1),

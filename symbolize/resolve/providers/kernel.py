@@ -1,9 +1,8 @@
 """The kernel, as profiles record it: vmlinux, `kallsyms`, `System.map`, and where it was moved to."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 
@@ -18,12 +17,23 @@ from symbolize.binaries import (
     ranked,
     same_build_id,
 )
-from symbolize.core.arrays import TOP, UInt64, distinct
+from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.mapped_names import KERNEL
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
-from symbolize.elf import ElfImage, inside_calls, read_symbols
-from symbolize.evidence.kernels import ANCHORS, ENDS, KernelFile, RecordedKernel, Shift, compare, shifts
+from symbolize.elf import ElfImage
+from symbolize.evidence.kernels import (
+    MIN_SHARE,
+    KernelFile,
+    KernelSymbols,
+    RecordedKernel,
+    Shift,
+    choose_shift,
+    compare,
+    read_kernel_symbols,
+    shift_by_names,
+    shifts,
+)
 from symbolize.resolve.addresses import MappedAddresses, in_code
 from symbolize.resolve.mapping_record import MappingRecord
 from symbolize.resolve.opened import OpenBinaries
@@ -31,7 +41,7 @@ from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import AddressMap, Resolution, as_they_are, by_symbol_list
 from symbolize.symbol_files import Kallsyms, read_kallsyms
 from symbolize.symbol_files.kallsyms import Anchors, looks_like_kallsyms
-from symbolize.symbols import Binary, SymbolListBinary
+from symbolize.symbols import SymbolListBinary
 
 NAME = re.compile(KERNEL + r"|(?:.*/)?vmlinux(?:-(?P<release>[^/]*?))?(?:\.debug)?|/proc/kcore")
 """What a kernel is called in profiles."""
@@ -43,15 +53,6 @@ MAX_BYTES = 64 << 20
 
 HIDDEN = "all addresses are 0"
 NOT_MOVED = "no kernel is moved as it would have to be"
-MIN_CALL_SITES = 8
-"""Fewer call sites than this do not tell where a kernel was moved to."""
-MIN_SHARE = 0.5
-"""Of the addresses in a kernel so many lie in functions, or it is another one. Code made at run time is elsewhere."""
-
-MIN_NAMES, MIN_NAMED_SHARE, MAX_NAMES = 2, 0.75, 64
-"""Functions that have to agree where names tell how far a kernel was moved, their share, and how many are looked at."""
-STEPS = (1 << 21, 1 << 16)
-"""A kernel is moved by a multiple of the first, some by one of the second."""
 
 
 def is_kernel(filename: str) -> bool:
@@ -141,7 +142,9 @@ class Kernels:
             detail = f"{image.path} is of another kernel: {differs}"
             return result.refused(Reason.MISFIT, detail=detail, problems=unreadable)
         named = shift_by_names(binary, self._symbols[key].begins, mapping.linked_names)
-        shift = choose_shift(mapping, recorded, image, self._symbols[key], named)
+        possible = [named] if named else shifts(recorded, self._symbols[key].anchors)
+        places = ((each, in_image(image, each, mapping.addresses)) for each in possible)
+        shift = choose_shift(image, self._symbols[key], mapping.is_call, places)
         if shift is None:
             detail = (
                 f"{image.path}: the addresses do not fall into its functions, whether the mapping begins "
@@ -151,7 +154,7 @@ class Kernels:
         files = [image.path for image in binary.files]
         return Resolution(
             binary,
-            image_map(binary.loaded, shift._replace(distance=shift.distance + binary.shift & TOP)),
+            partial(in_image, binary.loaded, shift._replace(distance=shift.distance + binary.shift & TOP)),
             files,
             verdict=Verdict.by_identity(found.verified or shift == named),
             tried=[*found.tried, (files[0], f"moved by {signed(shift.distance):#x}: {shift.evidence}")],
@@ -283,120 +286,10 @@ def read_list(data: bytes) -> Kallsyms | None:
     return read_kallsyms(data) if looks_like_kallsyms(data) else None
 
 
-class KernelSymbols(NamedTuple):
-    """Symbols of vmlinux: the vaddrs of its anchors by name, and begins and ends of its functions, ascending."""
-
-    anchors: dict[str, int]
-    begins: UInt64
-    ends: UInt64
-
-
-def read_kernel_symbols(binary: Binary, anchor: str) -> KernelSymbols:
-    """The symbols of vmlinux by which it is located; `anchor` is one to look for besides ANCHORS."""
-    known: dict[str, int] = {}
-    begins, ends = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
-    for image in binary.images:
-        if (table := read_symbols(image, ".symtab")) is not None:
-            for name in (*ANCHORS, *ENDS, *([anchor] if anchor else [])):
-                if name not in known and (vaddr := vaddr_of(table.strings, table.name, table.vaddr, name)) is not None:
-                    known[name] = vaddr
-            if not len(begins):
-                order = np.argsort(table.vaddr, kind="stable")
-                begins, sizes = table.vaddr[order], table.size[order]
-                ends = np.maximum.accumulate(begins + np.minimum(sizes, ~begins))
-    executable = [segment for segment in binary.images[0].segments if segment.executable]
-    if not known and executable:
-        known["_text"] = executable[0].vaddr  # the kernel's image begins there
-    return KernelSymbols(known, begins, ends)
-
-
-def shift_by_names(binary: Binary, begins: UInt64, names: Sequence[tuple[int, bytes]]) -> Shift | None:
-    """Infer the KASLR shift from addresses whose symbol names are known; None if they are inconclusive.
-
-    `begins` are the vaddrs of its functions, ascending. A kernel is moved by a multiple of 2 MiB, or else of 64 KiB.
-    Three quarters of the functions that vmlinux has, and two at least, have to agree (R169, kernel shift by names).
-    """
-    wanted: dict[bytes, int] = {}
-    for address, name in names:
-        if len(wanted) < MAX_NAMES:
-            wanted.setdefault(name, address)
-    if not wanted:
-        return None
-    tables = [table for image in binary.images if (table := read_symbols(image, ".symtab")) is not None]
-    known: list[tuple[int, int]] = []
-    for name, address in wanted.items():
-        found = (vaddr_of(table.strings, table.name, table.vaddr, name.decode(errors="replace")) for table in tables)
-        vaddr = next((each for each in found if each is not None), None)
-        if vaddr is not None:
-            known.append((address, vaddr))
-    if not known or not len(begins):
-        return None
-    addresses, vaddrs = (np.array(column, np.uint64) for column in zip(*known, strict=True))
-    for step in STEPS:
-        moved = (addresses - vaddrs) // np.uint64(step) * np.uint64(step)
-        for distance in distinct(moved).tolist():
-            place = np.searchsorted(begins, addresses - np.uint64(distance), side="right") - 1
-            count = int(((place >= 0) & (begins[place] == vaddrs)).sum())
-            if count >= max(MIN_NAMES, MIN_NAMED_SHARE * len(known)):
-                return Shift(distance, f"{count} of {len(known)} functions are where the profile has them")
-    return None
-
-
-def choose_shift(
-    mapping: MappingRecord,
-    recorded: RecordedKernel,
-    image: ElfImage,
-    symbols: KernelSymbols,
-    named: Shift | None = None,
-) -> Shift | None:
-    """Where the kernel was moved to: the shift under which call sites lie in calls and addresses in functions.
-
-    Where names tell the shift, it is `named`. Else a symbol in the name of the mapping decides, and without one
-    `_stext` and `_text` are tried. None if under none of them half of the addresses lie in functions.
-    """
-    begins, ends = symbols.begins, symbols.ends
-
-    def score(shift: Shift) -> tuple[float, float]:
-        mapped = image_map(image, shift)(mapping.addresses)
-        assert mapped is not None
-        vaddrs, inside = mapped
-        if len(begins):
-            at = np.searchsorted(begins, vaddrs, side="right") - 1
-            covered = inside & (at >= 0) & (vaddrs < ends[np.maximum(at, 0)])
-        else:
-            covered = inside
-        sites = vaddrs[inside & mapping.is_call]
-        calls = inside_calls(image, sites) if len(sites) >= MIN_CALL_SITES else None
-        in_calls = float(calls.sum()) / max(int(mapping.is_call.sum()), 1) if calls is not None else 0.0
-        # Anywhere else in the code a few of the sites happen to lie in a call.
-        return in_calls if in_calls >= MIN_SHARE else 0.0, float(covered.mean()) if len(covered) else 0.0
-
-    possible = [named] if named else shifts(recorded, symbols.anchors)
-    scores = [score(shift) for shift in possible]
-    best = max(range(len(possible)), key=lambda i: scores[i], default=0)  # the first of equals
-    return possible[best] if possible and scores[best][1] >= MIN_SHARE else None
-
-
-def vaddr_of(strings: bytes, names: np.ndarray, vaddrs: UInt64, name: str) -> int | None:
-    """The vaddr of the symbol called `name`; the strings of a table may share their ends."""
-    text = name.encode() + b"\0"
-    places = []
-    at = strings.find(text)
-    while at >= 0:
-        places.append(at)
-        at = strings.find(text, at + 1)
-    rows = np.flatnonzero(np.isin(names, np.array(places, np.int64)))
-    return int(vaddrs[rows[0]]) if len(rows) else None
-
-
-def image_map(image: ElfImage, shift: Shift) -> AddressMap:
-    """The map for an image of the kernel that was moved: what is in its executable segments."""
-
-    def address_map(addresses: UInt64) -> MappedAddresses:
-        vaddrs = addresses - np.uint64(shift.distance)
-        return vaddrs, in_code(vaddrs, image.segments)
-
-    return address_map
+def in_image(image: ElfImage, shift: Shift, addresses: UInt64) -> MappedAddresses:
+    """Where addresses are in an image of the kernel that was moved: what is in its executable segments."""
+    vaddrs = addresses - np.uint64(shift.distance)
+    return vaddrs, in_code(vaddrs, image.segments)
 
 
 def list_map(kallsyms: Kallsyms, shift: Shift) -> AddressMap:

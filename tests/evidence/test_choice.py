@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from symbolize.evidence.choice import BuildMatch, Candidate, leading
 from symbolize.evidence.judge import Judgement
 from symbolize.evidence.score import Count, Evidence, verdict_of
-from symbolize.resolve.candidates import Candidate
-from symbolize.resolve.choice import BuildMatch, leading
 
 
 def match(*counts: Count) -> BuildMatch:
@@ -41,6 +40,6 @@ def test_a_build_of_which_less_is_known() -> None:
     assert [each for _, each in leading(named([known, unknown]))] == [known, unknown]
 
 
-def named(matches: Sequence[BuildMatch]) -> list[tuple[Candidate, BuildMatch]]:
+def named(matches: Sequence[BuildMatch]) -> list[tuple[Candidate[None], BuildMatch]]:
     """Matches of candidates that nobody looks at."""
     return [(Candidate("name", None, None), each) for each in matches]  # type: ignore[arg-type]
