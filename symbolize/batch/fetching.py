@@ -54,16 +54,16 @@ def open_client(
     urls: Sequence[str],
     refresh_misses: bool,
     refresh_servers: bool = False,
-    report: Callable[[str], None] | None = None,
+    report: Callable[[str], None] = lambda line: None,
     folder: str = "",
 ) -> "AnyClient":
     """The client for the servers and stores at `urls`, or for `env` for those of DEBUGINFOD_URLS; its files are in
     `folder`, by default the user's. Raises UsageError."""
+    from symbolize.binaries.debuginfod import FetchOptions
     from symbolize.storage.servers import open_servers
 
-    return open_servers(
-        urls, cache=folder or None, refresh_misses=refresh_misses, refresh_servers=refresh_servers, tell=report
-    )
+    options = FetchOptions(folder or None, refresh_misses=refresh_misses, refresh_servers=refresh_servers, tell=report)
+    return open_servers(urls, options)
 
 
 class WorkerServers:

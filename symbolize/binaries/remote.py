@@ -1,6 +1,7 @@
 """What servers of binaries add to the files that were found below the roots."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from symbolize.binaries.build_id import is_build_id, plain_build_id
@@ -61,12 +62,38 @@ class Listener:
         return self._servers.prefetch(wanted)
 
 
-class NoAnswer(NamedTuple):
-    """The answer of servers that were not asked."""
+Status = Literal["found", "missing", "denied", "too-large", "wrong", "failed", "skipped", "invalid"]
+"""How a fetch ended: there it is; all servers say that they have no such file; access was denied; the file is too
+large; a server sent another file; network, overload or disk failed; a server that may have it was not asked; that is
+no build id."""
 
-    attempts: Sequence[Attempt]
-    failures: Sequence[Attempt] = ()
-    path: str | None = None
+WORST_FIRST: tuple[Status, ...] = ("denied", "too-large", "wrong", "failed", "skipped", "missing")
+
+FAILURES: frozenset[Status] = frozenset({"denied", "wrong", "failed", "skipped"})
+"""Outcomes after which nobody knows whether the server has the file; asked again it may hand it out."""
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A file, or why there is none: `attempts` has each server or folder that was asked.
+
+    `is_composed` marks a debug file with only the sections that lookups need. `failures` are those of the attempts
+    after which nobody knows whether there is such a file; none if it was found.
+    """
+
+    path: str | None
+    status: Status
+    attempts: list[Attempt] = field(default_factory=list)
+    is_composed: bool = False
+    failures: list[Attempt] = field(default_factory=list)
+
+
+def missed(outcomes: Sequence[tuple[Status, Attempt]], notes: Sequence[Attempt] = ()) -> Fetched:
+    """The answer where no place has the file: the worst status of any counts. `notes` are what was tried before."""
+    seen = {status for status, _ in outcomes} or {"skipped"}
+    attempts = [*notes, *(attempt for _, attempt in outcomes)]
+    failures = [attempt for status, attempt in outcomes if status in FAILURES]
+    return Fetched(None, next(status for status in WORST_FIRST if status in seen), attempts, failures=failures)
 
 
 class Unasked:
@@ -75,9 +102,10 @@ class Unasked:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
 
-    def fetch(self, build_id: str, kind: Kind) -> NoAnswer:
+    def fetch(self, build_id: str, kind: Kind) -> Fetched:
         """No file."""
-        return NoAnswer([Attempt(name, f"would be asked for the {kind} of {build_id}") for name in self._names])
+        attempts = [Attempt(name, f"would be asked for the {kind} of {build_id}") for name in self._names]
+        return Fetched(None, "skipped", attempts)
 
     def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> None:
         """Do nothing."""

@@ -97,9 +97,9 @@ def run_llvm(program: str, arguments: Sequence[str], is_gnu: bool) -> int:
 
 def servers_of_environment(tell: Callable[[str], None]) -> Debuginfod:
     """The client for the servers that DEBUGINFOD_URLS names."""
-    from symbolize.binaries.debuginfod import Debuginfod
+    from symbolize.binaries.debuginfod import Debuginfod, FetchOptions
 
-    return Debuginfod.from_environment(tell=tell)
+    return Debuginfod.from_environment(options=FetchOptions(tell=tell))
 
 
 def run_addr2line(program: str, arguments: Sequence[str]) -> int:

@@ -385,6 +385,7 @@ def debuginfod_client(options: argparse.Namespace) -> Iterator[AnyClient | None]
     if not options.debuginfod:
         yield None
         return
+    from symbolize.binaries.debuginfod import FetchOptions
     from symbolize.cli.progress import Downloads
     from symbolize.storage.servers import open_servers
 
@@ -394,9 +395,8 @@ def debuginfod_client(options: argparse.Namespace) -> Iterator[AnyClient | None]
 
     with Downloads(options.quiet) as downloads:
         check_servers(options.debuginfod)
-        client = open_servers(
-            options.debuginfod, refresh_misses=options.refresh_misses, tell=report, progress=downloads
-        )
+        how = FetchOptions(refresh_misses=options.refresh_misses, tell=report, progress=downloads)
+        client = open_servers(options.debuginfod, how)
         if not client.servers:
             report("--debuginfod env: DEBUGINFOD_URLS names no valid server")
         with client:

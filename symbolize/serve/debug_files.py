@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from symbolize.analysis.sources import Sources
 from symbolize.binaries import find_binary, is_build_id, plain_build_id, same_build_id
 from symbolize.binaries.debuginfod import Fetched
-from symbolize.binaries.debuginfod.received import Wrong, verify_file
+from symbolize.binaries.debuginfod.cache import Wrong, verify_file
 from symbolize.binaries.entries import Entry, matches
 from symbolize.core.errors import ReadFailure, SymbolizeError, UsageError
 from symbolize.core.files import open_regular

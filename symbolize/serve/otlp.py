@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from symbolize.binaries.debuginfod.environment import read_headers
+from symbolize.binaries.debuginfod.server import read_headers
 from symbolize.core.cursor import varint_at
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.protobuf import BYTES, NUMBER, VARINT, WIRE_TYPE, field, varint

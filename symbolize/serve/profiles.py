@@ -11,6 +11,7 @@ from io import BytesIO
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from symbolize.binaries import Servers
+from symbolize.binaries.debuginfod import FetchOptions
 from symbolize.binaries.debuginfod import Limits as FetchLimits
 from symbolize.core.errors import InputError, SymbolizeError, UsageError, first_names
 from symbolize.core.heap import give_back
@@ -105,7 +106,11 @@ def profiles_of(origin: Origin) -> "Profiles":
 
 def open_behind(urls: Sequence[str]) -> AnyClient | None:
     """The servers behind, None if there are none; what fails of them is logged."""
-    return open_servers(urls, limits=FETCHING, tell=logging.getLogger("uvicorn.error").error) if urls else None
+    return (
+        open_servers(urls, FetchOptions(limits=FETCHING, tell=logging.getLogger("uvicorn.error").error))
+        if urls
+        else None
+    )
 
 
 class Profiles:

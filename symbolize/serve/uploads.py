@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, Final
 
-from symbolize.binaries.debuginfod.received import Wrong, verify_file
+from symbolize.binaries.debuginfod.cache import Wrong, verify_file
 from symbolize.core.errors import InputError, SymbolizeError, UsageError
 from symbolize.core.files import atomic_file, file_lock, sync_folder
 from symbolize.elf.probe import CODE, DWARF, HEADER_BYTES, SYMTAB, identify_open

@@ -4,18 +4,14 @@ Files are looked for under the few names that they can have; nothing is listed. 
 like those of debuginfod servers, and are checked like these (R412, binaries in stores).
 """
 
-import hashlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from symbolize.binaries.debuginfod import Fetched, Limits, Progress, Status, default_folder
-from symbolize.binaries.debuginfod.cache import ClientCache
-from symbolize.binaries.debuginfod.cached_client import CachedClient
-from symbolize.binaries.debuginfod.received import Wrong, check_head, verify_file
-from symbolize.binaries.debuginfod.types import WORST_FIRST
-from symbolize.binaries.remote import Attempt, Kind
+from symbolize.binaries.debuginfod import FetchOptions, Progress
+from symbolize.binaries.debuginfod.cache import FileTooLarge, Wrong, check_head, verify_file
+from symbolize.binaries.debuginfod.client import CachedClient
+from symbolize.binaries.remote import Attempt, Fetched, Kind, Status, missed
 from symbolize.core.errors import InputError, UsageError
 from symbolize.core.failure_gate import FailureGate
 from symbolize.core.files import os_error_text
@@ -33,38 +29,24 @@ LAYOUTS: Final[Mapping[Kind, Sequence[str]]] = {
 """The names of a file of each kind: {0} are the first two digits of its build id, {1} the others."""
 
 
-class TooLarge(Exception):
-    """The object is larger than allowed."""
-
-
 class BinaryStore(CachedClient):
-    """A client for the binaries below the URL of an object store; the arguments are those of `Debuginfod`.
+    """A client for the binaries below the URL of an object store.
 
     Raises UsageError for a URL of something else, or if its library is missing.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        cache: str | None = None,
-        limits: Limits | None = None,
-        refresh_misses: bool = False,
-        tell: Callable[[str], None] | None = None,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> None:
+    def __init__(self, url: str, options: FetchOptions | None = None) -> None:
         self._storage = Storage.of(url)
         if self._storage.is_local:
             raise UsageError(f"{url}: is no URL of an object store")
         self.servers = [self._storage.shown]
-        self._progress = progress
+        options = options or FetchOptions()
+        self._progress = options.progress
         self._gate = FailureGate(MAX_FAILURES)
         self._checking = threading.Lock()
         self._is_checked = False
         self._stop = ""
-        folder = ClientCache(default_folder() if cache is None else cache)
-        asked = hashlib.sha256(self._storage.url.encode()).hexdigest()[:32]
-        super().__init__(folder, limits or Limits(), asked, refresh_misses, tell or (lambda line: None))
+        super().__init__(self._storage.url, options)
 
     def close(self) -> None:
         """End the downloads that have not begun."""
@@ -82,10 +64,7 @@ class BinaryStore(CachedClient):
                 self._check()
                 if self._stop:
                     self._tell(f"{self.servers[0]}: {self._stop}")
-        if not self._stop:
-            return None
-        attempts = [Attempt(self.servers[0], self._stop)]
-        return Fetched(None, "skipped", attempts, failures=attempts)
+        return missed([("skipped", Attempt(self.servers[0], self._stop))]) if self._stop else None
 
     def _check(self) -> None:
         """Find out whether there is something below the URL: one that is mistyped is no store without the files."""
@@ -107,8 +86,6 @@ class BinaryStore(CachedClient):
 
     def _download(self, build_id: str, kind: Kind, forwarded: str) -> Fetched:
         """Copy the file from the first name that the store has for it."""
-        with suppress(OSError):
-            self.cache.clean()
         found: dict[Status, Attempt] = {}
         for layout in LAYOUTS[kind]:
             name = layout.format(build_id[:2], build_id[2:])
@@ -123,7 +100,7 @@ class BinaryStore(CachedClient):
                 break
             except Wrong as error:
                 found["wrong"] = Attempt(place, str(error))
-            except TooLarge as error:
+            except FileTooLarge as error:
                 found["too-large"] = Attempt(place, f"too large: {error}")
             except OSError as error:
                 found["failed"] = Attempt(self.cache.path, f"cannot be written: {os_error_text(error)}")
@@ -132,26 +109,16 @@ class BinaryStore(CachedClient):
                 self._gate.answered()
                 if path is not None:
                     return Fetched(path, "found", [Attempt(place, "found")])
-        return self._missed(build_id, kind, found)
-
-    def _missed(self, build_id: str, kind: Kind, found: dict[Status, Attempt]) -> Fetched:
-        """The answer where there is no file; a miss goes on record if every name was asked for."""
-        status = next((each for each in WORST_FIRST if each in found), None)
-        if status is None:
-            with suppress(OSError):
-                self.cache.write_miss(build_id, kind, self._asked)
-            return Fetched(None, "missing", [Attempt(self.servers[0], "has no such file")])
-        attempts = [*found.values()]
-        return Fetched(None, status, attempts, failures=[found[each] for each in found if each != "too-large"])
+        return missed([*found.items()] or [("missing", Attempt(self.servers[0], "has no such file"))])
 
     def _copy(self, name: str, build_id: str, kind: Kind) -> str | None:
-        """Copy an object to the folder and check it; None if there is none. Raises InputError, Wrong, TooLarge and
+        """Copy an object to the folder and check it; None if there is none. Raises InputError, Wrong, FileTooLarge and
         OSError."""
         size = self._storage.size(name)
         if size is None:
             return None
         if size > self.limits.max_size:
-            raise TooLarge(f"{size:,} bytes, {self.limits.max_size:,} allowed")
+            raise FileTooLarge(f"{size:,} bytes, {self.limits.max_size:,} allowed")
         with self._storage.open(name) as source, self.cache.writing(build_id, kind) as file:
             done = 0
             while data := source.read(PIECE):

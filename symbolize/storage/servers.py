@@ -1,14 +1,12 @@
 """The servers and object stores that files are fetched from by build id, as one client."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import Final
 
-from symbolize.binaries.debuginfod import Debuginfod, Fetched, Limits, Progress
-from symbolize.binaries.debuginfod.cached_client import Prefetching
-from symbolize.binaries.debuginfod.types import WORST_FIRST
-from symbolize.binaries.remote import Kind
+from symbolize.binaries.debuginfod import Debuginfod, FetchOptions, Limits
+from symbolize.binaries.debuginfod.client import Prefetching
+from symbolize.binaries.remote import WORST_FIRST, Fetched, Kind
 from symbolize.storage.binary_store import BinaryStore
 from symbolize.storage.urls import is_store
 
@@ -72,33 +70,17 @@ def joined(answers: Sequence[Fetched]) -> Fetched:
     return Fetched(None, status, attempts, failures=[each for answer in answers for each in answer.failures])
 
 
-def open_servers(
-    urls: Sequence[str],
-    *,
-    cache: str | None = None,
-    limits: Limits | None = None,
-    refresh_misses: bool = False,
-    refresh_servers: bool = False,
-    tell: Callable[[str], None] | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> AnyClient:
+def open_servers(urls: Sequence[str], options: FetchOptions) -> AnyClient:
     """The client for all of `urls`: object stores, which are asked first, and debuginfod servers, or `env` for those of
-    DEBUGINFOD_URLS, whose variables have limits of their own; its files are in the folder `cache`, by default the
-    user's. Raises UsageError."""
-    options = {"cache": cache, "refresh_misses": refresh_misses, "tell": tell, "progress": progress}
+    DEBUGINFOD_URLS, whose variables have limits of their own. Raises UsageError."""
     servers = [url for url in urls if not is_store(url)]
     with ExitStack() as held:
         clients: list[Debuginfod | BinaryStore] = [
-            held.enter_context(BinaryStore(url, limits=limits, **options))  # type: ignore[arg-type]
-            for url in urls
-            if is_store(url)
+            held.enter_context(BinaryStore(url, options)) for url in urls if is_store(url)
         ]
-        if servers or not clients:
-            make = (
-                Debuginfod.from_environment
-                if servers == [FROM_ENVIRONMENT]
-                else partial(Debuginfod, servers, limits=limits)
-            )
-            clients.append(held.enter_context(make(**options, refresh_servers=refresh_servers)))  # type: ignore[arg-type]
+        if servers == [FROM_ENVIRONMENT]:
+            clients.append(held.enter_context(Debuginfod.from_environment(options=options)))
+        elif servers or not clients:
+            clients.append(held.enter_context(Debuginfod(servers, options)))
         held.pop_all()
     return clients[0] if len(clients) == 1 else SeveralClients(clients)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from symbolize.binaries.debuginfod import Debuginfod, Progress, Server
+from symbolize.binaries.debuginfod import Debuginfod, FetchOptions, Progress, Server
 from symbolize.binaries.debuginfod.download import Downloader
 from symbolize.binaries.debuginfod.sections import is_compressed
 from symbolize.binaries.debuginfod.server import MAX_FAILURES
@@ -62,7 +62,7 @@ def test_found_without_a_server(tmp_path: Path) -> None:
         fetch(tmp_path, server)
         url = server.url
     told: list[str] = []
-    with Debuginfod([url], cache=tmp_path / "cache", limits=FAST, tell=told.append) as client:
+    with Debuginfod([url], FetchOptions(cache=tmp_path / "cache", limits=FAST, tell=told.append)) as client:
         assert client.fetch(ID.upper(), "debuginfo").status == "found"
     assert told == []
 
@@ -100,7 +100,9 @@ def test_miss_is_remembered(tmp_path: Path) -> None:
         fetch(tmp_path, other)
         assert len(other.asked) == 1
         time.sleep(0.02)
-        with Debuginfod([other.url], cache=tmp_path / "cache", limits=FAST, refresh_misses=True) as client:
+        with Debuginfod(
+            [other.url], FetchOptions(cache=tmp_path / "cache", limits=FAST, refresh_misses=True)
+        ) as client:
             client.fetch(ID, "debuginfo")
             client.fetch(ID, "debuginfo")
         assert len(other.asked) == 2
@@ -140,7 +142,7 @@ def test_breaker(tmp_path: Path) -> None:
     """After some network failures in a row a server is not asked any more; any HTTP answer counts as health."""
     with (
         HttpServer(lambda request: None) as server,
-        Debuginfod([server.url], cache=tmp_path / "cache", limits=replace(FAST, retries=0)) as client,
+        Debuginfod([server.url], FetchOptions(cache=tmp_path / "cache", limits=replace(FAST, retries=0))) as client,
     ):
         ids = [f"{number:02x}" * 20 for number in range(1, 20)]
         results = [client.fetch(each, "debuginfo") for each in ids]
@@ -149,14 +151,14 @@ def test_breaker(tmp_path: Path) -> None:
         assert "network failures in a row" in outcome(results[-1])
     with (
         HttpServer(says(500)) as server,
-        Debuginfod([server.url], cache=tmp_path / "2", limits=replace(FAST, retries=0)) as client,
+        Debuginfod([server.url], FetchOptions(cache=tmp_path / "2", limits=replace(FAST, retries=0))) as client,
     ):
         assert {client.fetch(each, "debuginfo").status for each in ids} == {"failed"}
         assert len(server.asked) == len(ids)
     behave = in_turn(*[lambda request: None] * (MAX_FAILURES - 1), says(404), lambda request: None)
     with (
         HttpServer(behave) as server,
-        Debuginfod([server.url], cache=tmp_path / "3", limits=replace(FAST, retries=0)) as client,
+        Debuginfod([server.url], FetchOptions(cache=tmp_path / "3", limits=replace(FAST, retries=0))) as client,
     ):
         for each in ids:
             client.fetch(each, "debuginfo")
@@ -167,7 +169,7 @@ def test_failure_is_not_tried_again(tmp_path: Path) -> None:
     """The same client does not ask again for what has just failed."""
     with (
         HttpServer(says(500)) as server,
-        Debuginfod([server.url], cache=tmp_path / "cache", limits=replace(FAST, retries=0)) as client,
+        Debuginfod([server.url], FetchOptions(cache=tmp_path / "cache", limits=replace(FAST, retries=0))) as client,
     ):
         assert client.fetch(ID, "debuginfo") == client.fetch(ID, "debuginfo")
         assert len(server.asked) == 1
@@ -184,7 +186,7 @@ def test_verdicts_are_told_and_shared(tmp_path: Path) -> None:
     # One that hangs up without an answer: it is not time that decides which of them is up.
     with HttpServer(says(404), probe=answers) as server, HttpServer(says(404), probe=probed.append) as mute:
         urls = [dead, server.url, mute.url]
-        with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
+        with Debuginfod(urls, FetchOptions(cache=tmp_path, limits=FAST, tell=told.append)) as client:
             for number in range(1, 9):
                 fetched = client.fetch(f"{number:02x}" * 20, "debuginfo")
                 # Nobody can say that the file is nowhere.
@@ -200,7 +202,7 @@ def test_verdicts_are_told_and_shared(tmp_path: Path) -> None:
         assert not (tmp_path / ("01" * 20) / "debuginfo").exists()
 
         told.clear()
-        with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
+        with Debuginfod(urls, FetchOptions(cache=tmp_path, limits=FAST, tell=told.append)) as client:
             verdicts = client.probe()
             assert [verdicts[url][0] for url in urls] == [False, True, False]
         assert len(probed) == 1
@@ -262,7 +264,7 @@ def test_next_server(first: Callable[[Request], None], tmp_path: Path, monkeypat
 def test_bad_urls(url: str, tmp_path: Path) -> None:
     """A URL that is none is an error that does not show passwords."""
     with pytest.raises(UsageError) as error:
-        Debuginfod([url], cache=tmp_path)
+        Debuginfod([url], FetchOptions(cache=tmp_path))
     assert "s3c" not in str(error.value)
 
 
@@ -274,7 +276,7 @@ def test_signatures_cannot_be_checked(tmp_path: Path) -> None:
         strict.probe = probed.append
         urls = ["ima:enforcing", strict.url, "ima:ignore", other.url]
         for _ in range(2):  # that the other has no such file is not kept: nobody knows of all
-            with Debuginfod(urls, cache=tmp_path, limits=FAST, tell=told.append) as client:
+            with Debuginfod(urls, FetchOptions(cache=tmp_path, limits=FAST, tell=told.append)) as client:
                 fetched = client.fetch(ID, "debuginfo")
             assert strict.asked == probed == []
             assert fetched.status == "skipped"
@@ -282,9 +284,9 @@ def test_signatures_cannot_be_checked(tmp_path: Path) -> None:
             assert "ima:enforcing" in fetched.failures[0].outcome
         assert told[0].startswith(f"{strict.url}: not asked: ")
         assert len(other.asked) == 2
-        with Debuginfod([other.url], cache=tmp_path, limits=FAST) as client:
+        with Debuginfod([other.url], FetchOptions(cache=tmp_path, limits=FAST)) as client:
             assert client.fetch(ID, "debuginfo").status == "missing"
-        with Debuginfod(urls, cache=tmp_path, limits=FAST) as client:
+        with Debuginfod(urls, FetchOptions(cache=tmp_path, limits=FAST)) as client:
             assert client.fetch(ID, "debuginfo").status == "skipped"
 
 
@@ -294,7 +296,7 @@ def test_too_large_is_told(tmp_path: Path) -> None:
     limits = replace(FAST, max_size=len(SMALL) - 1)
     with (
         HttpServer(sends()) as server,
-        Debuginfod([server.url], cache=tmp_path, limits=limits, tell=told.append) as client,
+        Debuginfod([server.url], FetchOptions(cache=tmp_path, limits=limits, tell=told.append)) as client,
     ):
         assert client.fetch(ID, "debuginfo").status == client.fetch(ID, "executable").status == "too-large"
         assert len([line for line in told if f"{len(SMALL) - 1:,}" in line and "max_size" in line]) == 1
@@ -305,7 +307,7 @@ def test_progress(tmp_path: Path) -> None:
     seen: list[Progress] = []
     with (
         HttpServer(sends()) as server,
-        Debuginfod([server.url], cache=tmp_path, limits=FAST, progress=seen.append) as client,
+        Debuginfod([server.url], FetchOptions(cache=tmp_path, limits=FAST, progress=seen.append)) as client,
     ):
         client.fetch(ID, "executable")
         assert seen == [Progress(ID, "executable", server.url, len(SMALL), len(SMALL))]
@@ -322,7 +324,7 @@ def test_prefetch(tmp_path: Path) -> None:
     ids = [f"{number:02x}" * 20 for number in range(1, 6)]
     with (
         HttpServer(behave) as server,
-        Debuginfod([server.url], cache=tmp_path, limits=replace(FAST, workers=1)) as client,
+        Debuginfod([server.url], FetchOptions(cache=tmp_path, limits=replace(FAST, workers=1))) as client,
     ):
         futures = client.prefetch([(each, ["debuginfo"], float(weight)) for weight, each in enumerate(ids)])
         threading.Timer(0.1, gate.set).start()
@@ -334,7 +336,7 @@ def test_prefetch(tmp_path: Path) -> None:
 def test_closing_ends_downloads(tmp_path: Path) -> None:
     """Nobody waits for a server after the client was closed."""
     with HttpServer(Request.hang) as server:
-        with Debuginfod([server.url], cache=tmp_path, limits=FAST) as client:
+        with Debuginfod([server.url], FetchOptions(cache=tmp_path, limits=FAST)) as client:
             (future,) = client.prefetch([(ID, ["debuginfo"], 1.0)])
             wait_for(lambda: bool(server.asked))
         # Not "failed", as it would be after the time for an answer.
@@ -345,8 +347,9 @@ def test_closing_ends_downloads(tmp_path: Path) -> None:
 def test_interrupt(tmp_path: Path) -> None:
     """Ctrl-C ends a fetch at once and leaves no lock and no half of a file."""
     code = (
-        "import sys\nfrom symbolize.binaries.debuginfod import Debuginfod\n"
-        "with Debuginfod([sys.argv[1]], cache=sys.argv[2]) as client:\n    client.fetch(sys.argv[3], 'debuginfo')\n"
+        "import sys\nfrom symbolize.binaries.debuginfod import Debuginfod, FetchOptions\n"
+        "with Debuginfod([sys.argv[1]], FetchOptions(sys.argv[2])) as client:\n"
+        "    client.fetch(sys.argv[3], 'debuginfo')\n"
     )
 
     def behave(request: Request) -> None:
@@ -385,7 +388,7 @@ def test_file_in_the_folder_is_checked(tmp_path: Path) -> None:
     told: list[str] = []
     with (
         HttpServer(sends()) as server,
-        Debuginfod([server.url], cache=tmp_path / "cache", limits=FAST, tell=told.append) as client,
+        Debuginfod([server.url], FetchOptions(cache=tmp_path / "cache", limits=FAST, tell=told.append)) as client,
     ):
         assert client.fetch(ID, "debuginfo").path == str(path)
     assert path.read_bytes() == SMALL
@@ -407,7 +410,7 @@ def slow_server() -> Iterator[HttpServer]:
 def test_one_download_for_all_threads(slow_server: HttpServer, tmp_path: Path) -> None:
     """Threads that want the same file share a download."""
     results = []
-    with Debuginfod([slow_server.url], cache=tmp_path, limits=FAST) as client:
+    with Debuginfod([slow_server.url], FetchOptions(cache=tmp_path, limits=FAST)) as client:
         threads = [threading.Thread(target=lambda: results.append(client.fetch(ID, "debuginfo"))) for _ in range(8)]
         for thread in threads:
             thread.start()
@@ -420,8 +423,9 @@ def test_one_download_for_all_threads(slow_server: HttpServer, tmp_path: Path) -
 def test_one_download_for_all_processes(slow_server: HttpServer, tmp_path: Path) -> None:
     """Processes wait for who is fetching; not for ever, and then go on without the file."""
     code = (
-        "import sys\nfrom symbolize.binaries.debuginfod import Debuginfod, Limits\n"
-        "with Debuginfod([sys.argv[1]], cache=sys.argv[2], limits=Limits(patience=float(sys.argv[3]))) as client:\n"
+        "import sys\nfrom symbolize.binaries.debuginfod import Debuginfod, FetchOptions, Limits\n"
+        "options = FetchOptions(sys.argv[2], Limits(patience=float(sys.argv[3])))\n"
+        "with Debuginfod([sys.argv[1]], options) as client:\n"
         "    print(client.fetch(sys.argv[4], 'debuginfo').status)\n"
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.binaries.debuginfod import Debuginfod, Server
+from symbolize.binaries.debuginfod import Debuginfod, FetchOptions, Server
 from symbolize.binaries.debuginfod.download import retry_after
 from symbolize.binaries.debuginfod.transport import Call
 from symbolize.core.errors import UsageError
@@ -220,7 +220,7 @@ def test_retry_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert pauses == [1]
     with (
         HttpServer(says(429, Retry_After="99999")) as server,
-        Debuginfod([server.url], cache=tmp_path / "2", limits=FAST) as client,
+        Debuginfod([server.url], FetchOptions(cache=tmp_path / "2", limits=FAST)) as client,
     ):
         assert client.fetch(ID, "debuginfo").status == "failed"
         later = client.fetch(OTHER, "debuginfo")
@@ -292,7 +292,7 @@ def test_credentials_stay_with_their_server(tmp_path: Path) -> None:
         urls = [first.url.replace("//", "//me:s3cr%2Ft@"), second.url]
         headers = {"X-Token": "t0ken"}
         second.probe = lambda request: None  # so that it is not asked but by way of the other one
-        with Debuginfod(urls, cache=tmp_path, limits=FAST, headers=headers, tell=told.append) as client:
+        with Debuginfod(urls, FetchOptions(cache=tmp_path, limits=FAST, headers=headers, tell=told.append)) as client:
             fetched = client.fetch(ID, "debuginfo")
         assert first.requests[0].headers["authorization"] == "Basic bWU6czNjci90"
         assert first.requests[0].headers["x-token"] == "t0ken"
@@ -311,22 +311,22 @@ def test_proxies(tmp_path: Path) -> None:
     with HttpServer(sends(), probe=lambda request: request.reply(200)) as proxy, HttpServer(sends()) as near:
         proxies = {"all": proxy.url.replace("//", "//p:s3cret@"), "no": "127.0.0.1,other.example"}
         far = "http://far.example/symbols"
-        with Debuginfod([far], cache=tmp_path / "1", limits=FAST, proxies=proxies) as client:
+        with Debuginfod([far], FetchOptions(cache=tmp_path / "1", limits=FAST, proxies=proxies)) as client:
             assert client.fetch(ID, "debuginfo").status == "found"
             assert "s3cret" not in str(client.probe())
         assert proxy.asked == [f"{far}/", f"{far}/buildid/{ID}/debuginfo"]
         assert proxy.requests[1].headers["proxy-authorization"] == "Basic cDpzM2NyZXQ="
         assert proxy.requests[1].headers["host"] == "far.example"
-        with Debuginfod([near.url], cache=tmp_path / "2", limits=FAST, proxies=proxies) as client:
+        with Debuginfod([near.url], FetchOptions(cache=tmp_path / "2", limits=FAST, proxies=proxies)) as client:
             assert client.fetch(ID, "debuginfo").status == "found"
         assert len(proxy.asked) == 2
         # That a server cannot be reached without a proxy says nothing of the way through it.
         dead = unreachable()
         for settings, status in (({}, "skipped"), ({"http": proxy.url}, "found")):
-            with Debuginfod([dead], cache=tmp_path / "3", limits=FAST, proxies=settings) as client:
+            with Debuginfod([dead], FetchOptions(cache=tmp_path / "3", limits=FAST, proxies=settings)) as client:
                 assert client.fetch(ID, "debuginfo").status == status
     with pytest.raises(UsageError) as error:
-        Debuginfod([], cache=tmp_path, proxies={"http": "socks5://p:s3cret@x"})
+        Debuginfod([], FetchOptions(cache=tmp_path, proxies={"http": "socks5://p:s3cret@x"}))
     assert "s3cret" not in str(error.value)
 
 
@@ -365,13 +365,13 @@ def test_https(certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     with HttpServer(behave, certificate=certificate) as server:
         url = server.url.replace("127.0.0.1", "localhost")
-        with Debuginfod([url], cache=tmp_path / "1", limits=FAST) as client:
+        with Debuginfod([url], FetchOptions(cache=tmp_path / "1", limits=FAST)) as client:
             fetched = client.fetch(ID, "debuginfo")
             assert fetched.status == "skipped"
             assert "certificate" in outcome(fetched)
         assert server.asked == []
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        with Debuginfod([url], cache=tmp_path / "2", limits=FAST) as client:
+        with Debuginfod([url], FetchOptions(cache=tmp_path / "2", limits=FAST)) as client:
             assert client.fetch(ID, "debuginfo").status == "found"
             (future,) = client.prefetch([(ID, ["executable"], 1.0)])
             wait_for(lambda: len(server.asked) == 2)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.binaries.debuginfod import ClientCache, Debuginfod, Limits, default_folder
+from symbolize.binaries.debuginfod import ClientCache, Debuginfod, FetchOptions, Limits, default_folder
 from symbolize.binaries.debuginfod.cache import section_entry
-from symbolize.binaries.debuginfod.environment import read_environment
+from symbolize.binaries.debuginfod.server import read_environment
 from symbolize.core.errors import UsageError
 from tests.support.http_server import HttpServer
 
@@ -189,7 +189,7 @@ def test_cleaning_where_only_sources_are_fetched(tmp_path: Path) -> None:
         os.utime(path, (time.time() - 8 * DAY,) * 2)
     with (
         HttpServer(lambda request: request.reply(200, b"text")) as server,
-        Debuginfod([server.url], cache=tmp_path) as client,
+        Debuginfod([server.url], FetchOptions(cache=tmp_path)) as client,
     ):
         assert client.fetch_source(ID, "/src/new.c").path is not None
     assert not old.exists()
@@ -213,7 +213,8 @@ def test_environment(tmp_path: Path) -> None:
             "HTTPS_PROXY": "proxy:3128",
             "no_proxy": "a.example",
             "DEBUGINFOD_HEADERS_FILE": str(headers),
-        }
+        },
+        FetchOptions(),
     )
     assert [(server.url, server.refusal != "") for server in found.servers] == [
         ("http://a.example", False),
@@ -221,26 +222,31 @@ def test_environment(tmp_path: Path) -> None:
         ("URL 4 of DEBUGINFOD_URLS", True),
         ("http://d.example", True),
     ]
-    assert (found.cache, found.wants_progress) == ("/somewhere", True)
-    limits = found.limits
+    assert (found.options.cache, found.wants_progress) == ("/somewhere", True)
+    limits = found.options.limits
+    assert limits is not None
     assert (limits.answer_time, limits.total_time, limits.max_size, limits.retries) == (7, 8, 9, 10)
-    assert found.headers == {"X-One": "1", "X-Two": "a: b"}
-    assert found.proxies == {"https": "proxy:3128", "no": "a.example"}
+    assert found.options.headers == {"X-One": "1", "X-Two": "a: b"}
+    assert found.options.proxies == {"https": "proxy:3128", "no": "a.example"}
     assert len(found.problems) == 5
     assert not any("s3c" in problem for problem in (*found.problems, *(each.refusal for each in found.servers)))
 
 
 def test_environment_by_default() -> None:
     """Without variables there is no server, and the limits are the usual ones."""
-    found = read_environment({"HOME": "/home/x", "DEBUGINFOD_TIMEOUT": "soon", "DEBUGINFOD_HEADERS_FILE": "/nowhere"})
+    found = read_environment(
+        {"HOME": "/home/x", "DEBUGINFOD_TIMEOUT": "soon", "DEBUGINFOD_HEADERS_FILE": "/nowhere"}, FetchOptions()
+    )
     assert found.servers == []
-    assert found.limits == Limits()
-    assert found.cache == "/home/x/.cache/debuginfod_client"
+    assert found.options.limits == Limits()
+    assert found.options.cache == "/home/x/.cache/debuginfod_client"
     assert len(found.problems) == 3
-    found = read_environment({"DEBUGINFOD_TIMEOUT": "0", "DEBUGINFOD_MAXTIME": "-1", "DEBUGINFOD_MAXSIZE": "0"})
-    assert found.limits.answer_time > DAY
-    assert found.limits.total_time > DAY
-    assert found.limits.max_size == Limits().max_size
+    found = read_environment(
+        {"DEBUGINFOD_TIMEOUT": "0", "DEBUGINFOD_MAXTIME": "-1", "DEBUGINFOD_MAXSIZE": "0"}, FetchOptions()
+    )
+    assert found.options.limits.answer_time > DAY
+    assert found.options.limits.total_time > DAY
+    assert found.options.limits.max_size == Limits().max_size
 
 
 def test_environment_only_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +261,7 @@ def test_environment_only_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert client.fetch(ID, "debuginfo").status == "skipped"
     assert list(tmp_path.iterdir()) == []
     told: list[str] = []
-    with Debuginfod.from_environment(tell=told.append) as client:
+    with Debuginfod.from_environment(options=FetchOptions(tell=told.append)) as client:
         assert [server.url for server in client.servers] == ["http://x.example"]
         assert client.cache.path == "http://x.example"
         assert client.limits.max_size == 9
@@ -266,5 +272,5 @@ def test_environment_only_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_bad_headers(headers: dict[str, str], tmp_path: Path) -> None:
     """A header that would make another one is an error, which does not show its value."""
     with pytest.raises(UsageError) as error:
-        Debuginfod(["http://x.example"], cache=tmp_path, headers=headers)
+        Debuginfod(["http://x.example"], FetchOptions(cache=tmp_path, headers=headers))
     assert "s3cret" not in str(error.value)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.binaries.debuginfod import Debuginfod, Fetched
+from symbolize.binaries.debuginfod import Debuginfod, Fetched, FetchOptions
 from symbolize.elf import read_build_id
 from tests.support.debuginfod_servers import FAST
 from tests.support.fixture_files import BINARIES
@@ -42,7 +42,7 @@ def breaks_off(sent: list[bytes], *validators: str, is_ranged: bool = True) -> C
 
 def fetch(server: HttpServer, folder: Path, retries: int = 0) -> Fetched:
     """What comes of asking for the file."""
-    with Debuginfod([server.url], cache=folder, limits=replace(FAST, retries=retries)) as client:
+    with Debuginfod([server.url], FetchOptions(cache=folder, limits=replace(FAST, retries=retries))) as client:
         return client.fetch(ID, "debuginfo")
 
 

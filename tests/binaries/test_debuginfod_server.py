@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symbolize.binaries.debuginfod import Debuginfod, Limits
+from symbolize.binaries.debuginfod import Debuginfod, FetchOptions, Limits
 from symbolize.binaries.debuginfod.cache import COMPOSED
 from symbolize.binaries.debuginfod.sections import NEEDED
 from symbolize.core.errors import UsageError
@@ -81,14 +81,14 @@ def test_files_of_a_real_server(server: str, tmp_path: Path) -> None:
     """Executables, debug files and misses come as the server has them."""
     debug = SPLIT[0]
     stripped = debug.parents[1] / "stripped" / debug.stem
-    with Debuginfod([server], cache=tmp_path, limits=LIMITS) as client:
+    with Debuginfod([server], FetchOptions(cache=tmp_path, limits=LIMITS)) as client:
         for kind, path in (("debuginfo", debug), ("executable", stripped)):
             fetched = client.fetch(id_of(debug), kind)  # type: ignore[arg-type]
             assert fetched.path
             assert Path(fetched.path).read_bytes() == path.read_bytes()
         assert client.fetch("ab" * 20, "debuginfo").status == "missing"
         limited = replace(LIMITS, max_size=1000)
-    with Debuginfod([server], cache=tmp_path / "2", limits=limited) as client:
+    with Debuginfod([server], FetchOptions(cache=tmp_path / "2", limits=limited)) as client:
         assert client.fetch(id_of(debug), "debuginfo").status == "too-large"
 
 
@@ -96,7 +96,7 @@ def test_folder_shared_with_the_other_client(server: str, tmp_path: Path) -> Non
     """What one client fetched, or did not find, the other one has without a server, in both directions."""
     dead = "http://127.0.0.1:1"
     one, two, none, nowhere = id_of(WHOLE[0]), id_of(WHOLE[1]), "ab" * 20, "cd" * 20
-    with Debuginfod([server], cache=tmp_path, limits=LIMITS) as client:
+    with Debuginfod([server], FetchOptions(cache=tmp_path, limits=LIMITS)) as client:
         for kind in ("debuginfo", "executable"):
             ours = client.fetch(one, kind)  # type: ignore[arg-type]
             theirs = find(dead, tmp_path, kind, one)
@@ -108,10 +108,10 @@ def test_folder_shared_with_the_other_client(server: str, tmp_path: Path) -> Non
     for kind in ("debuginfo", "executable"):
         theirs = find(server, tmp_path, kind, two)
         assert theirs.returncode == 0
-        with Debuginfod([dead], cache=tmp_path, limits=LIMITS) as client:
+        with Debuginfod([dead], FetchOptions(cache=tmp_path, limits=LIMITS)) as client:
             assert client.fetch(two, kind).path == theirs.stdout.strip()  # type: ignore[arg-type]
     find(server, tmp_path, "debuginfo", nowhere)
-    with Debuginfod([dead], cache=tmp_path, limits=LIMITS) as client:
+    with Debuginfod([dead], FetchOptions(cache=tmp_path, limits=LIMITS)) as client:
         assert client.fetch(nowhere, "debuginfo").status == "missing"
 
 
@@ -126,9 +126,9 @@ def every_vaddr(image: ElfImage) -> np.ndarray:
 def test_sections_answer_like_the_whole_file(path: Path, server: str, tmp_path: Path) -> None:
     """A file composed of sections gives the frames that the whole file gives, and is a small ELF file (rule R103)."""
     build_id = id_of(path)
-    with Debuginfod([server], cache=tmp_path / "parts", limits=BY_SECTIONS) as client:
+    with Debuginfod([server], FetchOptions(cache=tmp_path / "parts", limits=BY_SECTIONS)) as client:
         parts = client.fetch(build_id, "debuginfo")
-    with Debuginfod([server], cache=tmp_path / "whole", limits=LIMITS) as client:
+    with Debuginfod([server], FetchOptions(cache=tmp_path / "whole", limits=LIMITS)) as client:
         whole = client.fetch(build_id, "debuginfo")
         code = client.fetch(build_id, "executable")
     assert parts.path
@@ -162,9 +162,9 @@ def test_sections_answer_like_the_whole_file(path: Path, server: str, tmp_path: 
 def test_large_file_is_not_fetched_twice(server: str, tmp_path: Path) -> None:
     """The composed file is found again, by the same question."""
     build_id = id_of(SPLIT[0])
-    with Debuginfod([server], cache=tmp_path, limits=BY_SECTIONS) as client:
+    with Debuginfod([server], FetchOptions(cache=tmp_path, limits=BY_SECTIONS)) as client:
         first = client.fetch(build_id, "debuginfo")
-    with Debuginfod(["http://127.0.0.1:1"], cache=tmp_path, limits=BY_SECTIONS) as client:
+    with Debuginfod(["http://127.0.0.1:1"], FetchOptions(cache=tmp_path, limits=BY_SECTIONS)) as client:
         assert client.fetch(build_id, "debuginfo").path == first.path
         assert client.fetch_sections(build_id).path == first.path
 
@@ -208,7 +208,7 @@ def test_sections_that_cannot_be_trusted(odd: str, text: str, server: str, tmp_p
 
     with (
         HttpServer(behave) as proxy,
-        Debuginfod([proxy.url], cache=tmp_path, limits=BY_SECTIONS) as client,
+        Debuginfod([proxy.url], FetchOptions(cache=tmp_path, limits=BY_SECTIONS)) as client,
     ):
         fetched = client.fetch(build_id, "debuginfo")
         assert fetched.path == str(tmp_path / build_id / "debuginfo")
@@ -222,11 +222,11 @@ def test_sections_with_the_executable_at_hand(server: str, tmp_path: Path) -> No
     """The executable that is given is used, if its build id agrees."""
     debug = SPLIT[0]
     stripped = debug.parents[1] / "stripped"
-    with Debuginfod([server], cache=tmp_path, limits=LIMITS) as client:
+    with Debuginfod([server], FetchOptions(cache=tmp_path, limits=LIMITS)) as client:
         wrong = client.fetch_sections(id_of(debug), executable=stripped / SPLIT[1].stem)
         assert wrong.path is None
         assert id_of(SPLIT[1]) in wrong.attempts[-1].outcome
-    with Debuginfod([server], cache=tmp_path, limits=LIMITS) as client:
+    with Debuginfod([server], FetchOptions(cache=tmp_path, limits=LIMITS)) as client:
         assert client.fetch_sections(id_of(debug), executable=stripped / debug.stem).is_composed
     assert [each.name for each in (tmp_path / id_of(debug)).iterdir()] == [COMPOSED]
 
@@ -234,7 +234,7 @@ def test_sections_with_the_executable_at_hand(server: str, tmp_path: Path) -> No
 def test_chosen_sections(server: str, tmp_path: Path) -> None:
     """Who asks for other sections gets a file of its own; names that are none become no path."""
     build_id = id_of(SPLIT[0])
-    with Debuginfod([server], cache=tmp_path, limits=LIMITS) as client:
+    with Debuginfod([server], FetchOptions(cache=tmp_path, limits=LIMITS)) as client:
         few = client.fetch_sections(build_id, [".debug_loclists", ".debug_absent"])
         assert few.path
         assert few.path != client.fetch_sections(build_id).path

@@ -290,7 +290,7 @@ class TestCompanions:
         class Fake(Unasked):
             def fetch(self, build_id: str, kind: Kind) -> Any:
                 requests.append((build_id, kind))
-                return super().fetch(build_id, kind)._replace(path=str(root / "fetched"))
+                return replace(super().fetch(build_id, kind), path=str(root / "fetched"))
 
         index = BinaryIndex([str(root)], servers=Fake([]))
         found = Companions(index, companions.paths).supplementary("/dwz/a.dwo", identifier)

@@ -131,7 +131,7 @@ def test_a_server_that_hangs_is_asked_once(monkeypatch: pytest.MonkeyPatch, caps
 
 def test_a_verdict_is_outlived(monkeypatch: pytest.MonkeyPatch) -> None:
     """That a server was down is believed for a minute only, and not for ten as that it answers."""
-    monkeypatch.setattr("symbolize.binaries.debuginfod.server_health.DOWN_LIFE", 0.0)
+    monkeypatch.setattr("symbolize.binaries.debuginfod.download.DOWN_LIFE", 0.0)
     with failing(BROKEN["down"]) as server:
         arguments = [str(PERF), "--debuginfod", server.url, "-q", "-o", "out.pb.gz"]
         assert main(arguments) == 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import symbolize
-from symbolize.binaries.debuginfod import Debuginfod, Limits
+from symbolize.binaries.debuginfod import Debuginfod, FetchOptions, Limits
 from symbolize.cli import main
 from symbolize.core.errors import InputError, UsageError
 from symbolize.elf import read_build_id
@@ -88,7 +88,7 @@ def test_missing_is_remembered(bucket: Bucket, downloads: Path, requests: list[t
         assert store.fetch(ID, "debuginfo").status == "missing" == (known and known.status)
     assert len(requests) == asked
     bucket.put(KEYS["split"][1], data=SPECTRA_FILE.read_bytes())
-    with BinaryStore(bucket.url, refresh_misses=True) as store:
+    with BinaryStore(bucket.url, FetchOptions(refresh_misses=True)) as store:
         assert store.fetch(ID, "debuginfo").status == "found"
 
 
@@ -121,14 +121,14 @@ def test_wrong_objects(data: bytes, status: str, text: str, bucket: Bucket, down
     """An object that is not the file is refused, and nothing of it stays; the other layout is tried."""
     bucket.put(KEYS["split"][0], data=data)
     limits = Limits(max_size=SPECTRA_FILE.stat().st_size)
-    with BinaryStore(bucket.url, limits=limits) as store:
+    with BinaryStore(bucket.url, FetchOptions(limits=limits)) as store:
         fetched = store.fetch(ID, "executable")
     assert fetched.status == status
     assert any(text in attempt.outcome for attempt in fetched.attempts)
     assert bool(fetched.failures) == (status == "wrong")
     assert [path for path in downloads.rglob("*") if path.is_file() and path.stat().st_size > 4096] == []
     bucket.put(KEYS["debuginfod"][0], data=SPECTRA_FILE.read_bytes())
-    with BinaryStore(bucket.url, limits=limits) as store:
+    with BinaryStore(bucket.url, FetchOptions(limits=limits)) as store:
         assert store.fetch(ID, "executable").status == "found"
 
 
@@ -152,7 +152,7 @@ def test_store_that_fails(bucket: Bucket, downloads: Path, monkeypatch: pytest.M
     impatient(monkeypatch)
     told: list[str] = []
     bucket.put("symbols/x")
-    with BinaryStore(f"{bucket.url}/symbols", tell=told.append) as client:
+    with BinaryStore(f"{bucket.url}/symbols", FetchOptions(tell=told.append)) as client:
         assert client.fetch(OTHER, "executable").status == "missing"
         monkeypatch.setattr(client, "_copy", lost)
         found = [client.fetch(f"{number + 1:02x}" * 20, "debuginfo") for number in range(MAX_FAILURES + 2)]
@@ -173,7 +173,7 @@ def test_store_that_is_not_there(
     with monkeypatch.context() as patch:
         if where == "no server":
             patch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-        with BinaryStore(url, tell=told.append) as client:
+        with BinaryStore(url, FetchOptions(tell=told.append)) as client:
             for _ in range(2):
                 fetched = client.fetch(ID, "debuginfo")
                 assert (fetched.status, len(fetched.failures)) == ("skipped", 1)
@@ -195,7 +195,7 @@ def test_other_urls() -> None:
 def test_store_and_server(bucket: Bucket, downloads: Path) -> None:
     """The store is asked first, then the servers; answers are joined."""
     bucket.put("other")
-    with HttpServer(says(404)) as server, open_servers([server.url, bucket.url]) as client:
+    with HttpServer(says(404)) as server, open_servers([server.url, bucket.url], FetchOptions()) as client:
         assert isinstance(client, SeveralClients)
         assert client.servers[0] == bucket.url
         assert client.known(ID, "debuginfo") is None
@@ -207,7 +207,7 @@ def test_store_and_server(bucket: Bucket, downloads: Path) -> None:
         assert future.result()["executable"].path
         known = client.known(ID, "executable")
         assert known is not None and known.path
-    with open_servers(["http://127.0.0.1:1"]) as alone:
+    with open_servers(["http://127.0.0.1:1"], FetchOptions()) as alone:
         assert isinstance(alone, Debuginfod)
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from symbolize.binaries.debuginfod import Debuginfod, Fetched, Limits
+from symbolize.binaries.debuginfod import Debuginfod, Fetched, FetchOptions, Limits
 from tests.support.fixture_files import BINARIES
 from tests.support.http_server import HttpServer, Request
 from tests.support.tiny_elf import elf
@@ -47,7 +47,9 @@ def in_turn(*behaviours: Callable[[Request], None]) -> Callable[[Request], None]
 
 def fetch(tmp_path: Path, *servers: HttpServer, limits: Limits = FAST, build_id: str = ID) -> Fetched:
     """What a client gets from the servers."""
-    with Debuginfod([server.url for server in servers], cache=tmp_path / "cache", limits=limits) as client:
+    with Debuginfod(
+        [server.url for server in servers], FetchOptions(cache=tmp_path / "cache", limits=limits)
+    ) as client:
         return client.fetch(build_id, "debuginfo")
 
 

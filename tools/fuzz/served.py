@@ -8,7 +8,7 @@ import zlib
 from functools import cache
 from pathlib import Path
 
-from symbolize.binaries.debuginfod import Debuginfod, Limits
+from symbolize.binaries.debuginfod import Debuginfod, FetchOptions, Limits
 from symbolize.elf import ElfError, ElfImage
 from tests.support.http_server import HttpServer, Request
 from tests.support.line_writer import Format
@@ -88,7 +88,7 @@ def served_target(seed: int) -> int:
     url = server(os.getpid())
     try:
         told: list[str] = []
-        with Debuginfod([url], cache=folder, limits=QUICK, tell=told.append) as client:
+        with Debuginfod([url], FetchOptions(cache=folder, limits=QUICK, tell=told.append)) as client:
             client.fetch(ID, "debuginfo")
         for path in [each for each in folder.rglob("*") if each.is_file()]:
             if chance.random() < 0.5:
@@ -98,7 +98,7 @@ def served_target(seed: int) -> int:
         for control in ("cache_miss_s", "cache_clean_interval_s", "max_unused_age_s"):
             if chance.random() < 0.3:
                 (folder / control).write_bytes(mutate_text(chance, b"3600"))
-        with Debuginfod([url], cache=folder, limits=QUICK, tell=told.append) as client:
+        with Debuginfod([url], FetchOptions(cache=folder, limits=QUICK, tell=told.append)) as client:
             fetched = client.fetch(ID, "executable" if chance.random() < 0.3 else "debuginfo")
             check(fetched.path)
             executable.write_bytes(SOUND)

@@ -18,7 +18,7 @@ from symbolize.binaries import is_build_id, read_members
 from symbolize.binaries.archives import inflate, read_member
 from symbolize.binaries.build_id import parse_build_id
 from symbolize.binaries.debuginfod.download import retry_after
-from symbolize.binaries.debuginfod.environment import read_environment
+from symbolize.binaries.debuginfod.server import FetchOptions, read_environment
 from symbolize.binaries.recorded_names import plain_names
 from symbolize.binaries.unpack import decompress
 from symbolize.core.errors import InputError, UsageError
@@ -216,7 +216,7 @@ def header(data: bytes, path: Path) -> None:
 def environment(data: bytes, _: Path) -> None:
     """Read the variables of debuginfod's client, and a header of a server."""
     text = data.decode("utf-8", "surrogateescape").replace("\0", "")
-    found = read_environment(dict(line.split("=", 1) for line in text.split("\n") if "=" in line))
+    found = read_environment(dict(line.split("=", 1) for line in text.split("\n") if "=" in line), FetchOptions())
     assert not any("\n" in problem for problem in found.problems)
     retry_after(text.split("\n")[0])
 

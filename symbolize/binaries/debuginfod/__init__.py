@@ -6,14 +6,14 @@ Not imported by `symbolize.binaries`: who wants it imports it from here.
 from symbolize.binaries.debuginfod.cache import ClientCache, default_folder
 from symbolize.binaries.debuginfod.client import Debuginfod
 from symbolize.binaries.debuginfod.sections import NEEDED
-from symbolize.binaries.debuginfod.server import Server
-from symbolize.binaries.debuginfod.types import Fetched, Limits, Progress, Status
-from symbolize.binaries.remote import Kind
+from symbolize.binaries.debuginfod.server import FetchOptions, Limits, Progress, Server
+from symbolize.binaries.remote import Fetched, Kind, Status
 
 __all__ = [
     "NEEDED",
     "ClientCache",
     "Debuginfod",
+    "FetchOptions",
     "Fetched",
     "Kind",
     "Limits",

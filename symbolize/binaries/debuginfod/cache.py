@@ -4,7 +4,8 @@
     cache_miss_s  cache_clean_interval_s  max_unused_age_s   numbers that whoever owns the folder may change
     symbolize/                                              what only we know: locks, verdicts, who was asked
 
-Files appear whole, by a rename, and never change, so that they can be mapped while others fetch.
+Files appear whole, by a rename, and never change, so that they can be mapped while others fetch. What is put into the
+folder is verified before.
 """
 
 import hashlib
@@ -16,6 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 
+from symbolize.binaries.build_id import same_build_id
+from symbolize.core.errors import InputError, printable
 from symbolize.core.files import (
     ABANDONED,
     atomic_file,
@@ -26,6 +29,7 @@ from symbolize.core.files import (
     open_regular,
     remove,
 )
+from symbolize.elf import ElfImage
 
 MISS_LIFE = 3600.0
 """Seconds for which a miss is believed, unless the folder's `cache_miss_s` says otherwise."""
@@ -39,6 +43,7 @@ COMPOSED = "section-symbolize-composed"
 
 _SHARED = re.compile(r"debuginfo|executable|section-.*|source-.*|hdr-.*")
 _FOLDER = re.compile(r"[0-9a-f]{4,128}")
+ELF_MAGIC = b"\x7fELF"
 _UNFINISHED = ".symbolize-"
 _NOTE = ".json"
 
@@ -65,6 +70,14 @@ def source_entry(path: str) -> str:
     """The name of the file with a source file: a hash that nobody finds another path for, and the end of the path."""
     digest = hashlib.sha256(path.encode(errors="surrogateescape")).hexdigest()[:32]
     return f"source-{digest}-" + re.sub(r"[^A-Za-z0-9._-]", "#", path)[-100:]
+
+
+class Wrong(Exception):
+    """The file that came is not the one that was asked for."""
+
+
+class FileTooLarge(Exception):
+    """The file is larger than allowed."""
 
 
 class Miss(NamedTuple):
@@ -298,3 +311,29 @@ def remove_older(file: os.DirEntry[str], oldest: float) -> int:
                 os.unlink(file.path)
                 return 1
     return 0
+
+
+def check_head(head: bytes) -> None:
+    """Check the first bytes of an ELF file. Raises Wrong for a page of a proxy, or anything of any size."""
+    if not ELF_MAGIC.startswith(head[: len(ELF_MAGIC)]):
+        raise Wrong("refused: not an ELF file")
+
+
+def verify_file(path: str, build_id: str) -> None:
+    """Check that what came is the file with a build id, and all of it. Raises Wrong."""
+    if not os.path.getsize(path):
+        raise Wrong("refused: an empty file came")
+    try:
+        with ElfImage.open(path) as image:
+            if image.build_id is None or not same_build_id(image.build_id, build_id):
+                raise Wrong(f"refused: has {image.build_id or 'no build id'}, wanted {build_id}")
+            cut = [
+                problem for problem in image.problems if "section headers" in problem or "program headers" in problem
+            ]
+            if cut:
+                raise Wrong(f"refused: {cut[0]}")
+            for section in image.sections:
+                if section.has_bytes and section.file_offset + section.size > len(image.data):
+                    raise Wrong(f"refused: cut off, section {printable(section.name)} reaches past the end")
+    except InputError as error:
+        raise Wrong(f"refused: {error.problem}") from None

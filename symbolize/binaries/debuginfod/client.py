@@ -1,129 +1,274 @@
-"""Fetching files by build id from debuginfod servers, through a folder shared with other clients."""
+"""Files by build id through a folder that is shared with other clients: from debuginfod servers, and what clients of
+other stores share with that. The folder is asked first, then the servers; what comes is verified and kept."""
 
 import hashlib
 import os
 import re
+import threading
+import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Self
 from urllib.parse import quote
 
-from symbolize.binaries.build_id import same_build_id
+from symbolize.binaries.build_id import is_build_id, same_build_id
 from symbolize.binaries.debuginfod.cache import COMPOSED, ClientCache, default_folder, section_entry, source_entry
-from symbolize.binaries.debuginfod.cached_client import CachedClient
-from symbolize.binaries.debuginfod.sections import NEEDED, NOTE, REQUIRED, NotComposable, compose
-from symbolize.binaries.debuginfod.server import Server, check_header, parse_servers
-from symbolize.binaries.debuginfod.types import (
-    FAILURES,
-    WORST_FIRST,
-    Fetched,
-    Limits,
-    Outcome,
-    Progress,
-    Request,
-    Settings,
-    Status,
+from symbolize.binaries.debuginfod.sections import (
+    NEEDED,
+    NOTE,
+    REQUIRED,
+    NotComposable,
+    check_note,
+    compose,
+    composed_entry,
 )
-from symbolize.binaries.remote import Attempt, Kind
+from symbolize.binaries.debuginfod.server import (
+    FetchOptions,
+    Limits,
+    Request,
+    Server,
+    ServerAnswer,
+    check_header,
+    parse_servers,
+    read_environment,
+)
+from symbolize.binaries.remote import Attempt, Fetched, Kind, Status, fetch_in_turn, missed
+from symbolize.core.closing import Closeable
 from symbolize.core.errors import InputError, UsageError, printable
-from symbolize.elf import ElfImage
-from symbolize.elf.notes import gnu_build_id
+from symbolize.core.files import os_error_text
+from symbolize.elf import ElfError, ElfImage, read_build_id
 
+SHA1_DIGITS = 40
+FAILURE_LIFE = 600.0
+"""Seconds for which a failed fetch is not tried again by the same client."""
+MAX_FAILED = 1 << 16
+"""Failed fetches that are remembered."""
 SECTION_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 MAX_SOURCE = 8 << 20
 """Bytes of a source file."""
 
 
-class Debuginfod(CachedClient):
-    """A client for debuginfod servers; a context manager. Any number of threads may use one.
+class Prefetching(Closeable):
+    """Fetches files in the background; `fetch` is that of the client."""
 
-    `tell` is called with a line for a person: verdicts on servers and what is wrong with the configuration.
-    `progress` is called while bytes come, from several threads. `refresh_misses` asks again for what was missing before
-    the client was made, `refresh_servers` servers that did not answer before.
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._closed = False
+
+    @abstractmethod
+    def fetch(self, build_id: str, kind: Kind, forwarded: str = "") -> Fetched:
+        """The debug file or the executable with a build id. Never raises for a miss. `forwarded` are the clients that
+        it is asked for, as X-Forwarded-For has them."""
+
+    def fetch_source(self, build_id: str, path: str, forwarded: str = "") -> Fetched:
+        """A source file of a build by its absolute path; only debuginfod servers have any. Never raises for a miss."""
+        return Fetched(None, "missing", [])
+
+    def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> list[Future[dict[Kind, Fetched]]]:
+        """Begin to fetch files in the background, those of most weight first; returns at once.
+
+        Of one build they come in the order of the kinds, and no executable after a debug file that has the code.
+        What is asked for with `fetch` meanwhile does not wait behind the others.
+        """
+        ordered = sorted(wanted, key=lambda each: -each[2])
+        with self._lock:
+            if self._closed:
+                return []
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._workers, "debuginfod")
+            return [self._pool.submit(fetch_in_turn, self.fetch, build_id, kinds) for build_id, kinds, _ in ordered]
+
+    def end(self, cancel: Callable[[], None]) -> None:
+        """Begin no more, `cancel` what runs, and wait for its end."""
+        with self._lock:
+            self._closed = True
+            pool = self._pool
+        cancel()
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    @staticmethod
+    def name_of(build_id: str, kind: Kind) -> str:
+        """A name for a file, the same for all spellings of its build id; empty for what is no build id."""
+        return f"{unpadded(build_id.lower())}-{kind}" if is_build_id(build_id) else ""
+
+
+class CachedClient(Prefetching):
+    """A client that keeps what it fetches, and what is missing, in a folder.
+
+    `asked` identifies what is asked; misses on record hold for the same.
     """
 
-    def __init__(
-        self,
-        urls: Iterable[str],
-        *,
-        cache: str | os.PathLike[str] | None = None,
-        limits: Limits | None = None,
-        headers: Mapping[str, str] | None = None,
-        proxies: Mapping[str, str] | None = None,
-        refresh_misses: bool = False,
-        refresh_servers: bool = False,
-        tell: Callable[[str], None] | None = None,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> None:
-        """`urls` as in DEBUGINFOD_URLS, tags included; `proxies` for `http`, `https` or `all`, and `no` as in no_proxy.
+    def __init__(self, asked: str, options: FetchOptions) -> None:
+        self.limits = options.limits or Limits()
+        super().__init__(self.limits.workers)
+        self.cache = ClientCache(default_folder() if options.cache is None else options.cache)
+        self._refresh_misses = options.refresh_misses
+        self._asked = hashlib.sha256(asked.encode()).hexdigest()[:32]
+        self._tell = options.tell
+        self._started = time.time()
+        self._flights: dict[tuple[str, str], Future[Fetched]] = {}
+        self._failed: dict[tuple[str, str], tuple[float, Fetched]] = {}
 
-        Raises UsageError, without credentials in its text.
+    @abstractmethod
+    def _download(self, build_id: str, kind: Kind, forwarded: str) -> Fetched:
+        """Fetch a file that the folder does not have; "missing" only if everybody was asked."""
+
+    @abstractmethod
+    def _unasked(self) -> Fetched | None:
+        """The answer if nobody can be asked at the moment."""
+
+    def fetch(self, build_id: str, kind: Kind, forwarded: str = "") -> Fetched:
+        """The debug file or the executable with a build id, from the folder or elsewhere. Never raises for a miss.
+
+        A thread that asks for what another one is fetching waits for the same result. `forwarded` are the clients that
+        it is asked for, as X-Forwarded-For has them.
         """
+        if kind not in ("debuginfo", "executable"):
+            raise UsageError(f"debuginfod has no {kind!r}")
+
+        def download(asked: str) -> Fetched:
+            with suppress(OSError):
+                self.cache.clean()
+            result = self._download(asked, kind, forwarded)
+            if result.status == "missing":
+                with suppress(OSError):
+                    self.cache.write_miss(asked, kind, self._asked)
+            return result
+
+        return self._fetch(build_id, kind, download)
+
+    def known(self, build_id: str, kind: Kind) -> Fetched | None:
+        """What the folder says of a file without a server being asked: the file, a miss, or nothing."""
+        return self._known(unpadded(build_id.lower()), kind) if is_build_id(build_id) else None
+
+    def _single(self, build_id: str, entry: str, run: Callable[[str], Fetched]) -> Fetched:
+        """Run a fetch, once for all threads that want the same."""
+        if not is_build_id(build_id):
+            return Fetched(None, "invalid", [Attempt(printable(repr(build_id[:140])), "is no build id")])
+        asked = unpadded(build_id.lower())
+        key = asked, entry
+        with self._lock:
+            when, failed = self._failed.get(key, (0.0, None))
+            if failed is not None and time.monotonic() - when < FAILURE_LIFE:
+                return failed
+            flight = self._flights.get(key)
+            is_mine = flight is None
+            if flight is None:
+                flight = self._flights[key] = Future()
+        if not is_mine:
+            return flight.result()
+        try:
+            result = run(asked)
+            if result.status not in ("found", "skipped"):
+                with self._lock:
+                    if len(self._failed) >= MAX_FAILED:
+                        del self._failed[next(iter(self._failed))]
+                    self._failed[key] = time.monotonic(), result
+            flight.set_result(result)
+            return result
+        except BaseException as error:
+            flight.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                del self._flights[key]
+
+    def _fetch(self, build_id: str, entry: str, run: Callable[[str], Fetched]) -> Fetched:
+        """The file `entry` from the folder, or what `run` gets for it."""
+        return self._single(
+            build_id, entry, lambda asked: self._known(asked, entry) or self._with_lock(asked, entry, run)
+        )
+
+    def _known(self, build_id: str, kind: str) -> Fetched | None:
+        """What the folder says of a file: the file, a miss, or nothing."""
+        found = self._from_cache(build_id, kind)
+        if found is None and kind == "debuginfo":
+            found = self._from_cache(build_id, COMPOSED)
+        if found is not None:
+            return found
+        miss = self.cache.miss(build_id, kind, self._asked)
+        if miss is None or (self._refresh_misses and miss.when < self._started):
+            return None
+        minutes = f"{miss.age / 60:.0f} min ago"
+        return Fetched(None, "missing", [Attempt(self.cache.path, f"no server had it, as found out {minutes}")])
+
+    def _from_cache(self, build_id: str, entry: str) -> Fetched | None:
+        path = self.cache.find(build_id, entry)
+        if path is None:
+            return None
+        try:
+            other = read_build_id(path)
+        except (OSError, ElfError):
+            other = None
+        if other and same_build_id(other, build_id):
+            text = "found, composed of sections" if is_composed(entry) else "found"
+            return Fetched(path, "found", [Attempt(self.cache.path, text)], is_composed(entry))
+        self._tell(f"{path}: has {other or 'no build id'}, wanted {build_id}; removed")
+        self.cache.remove(build_id, entry)
+        return None
+
+    def _with_lock(self, build_id: str, entry: str, run: Callable[[str], Fetched]) -> Fetched:
+        """Fetch as the only one of all processes, or take what the other one got."""
+        unasked = self._unasked()
+        if unasked is not None:
+            return unasked
+        text = f"another process is fetching it, not waited for longer than {self.limits.patience:g} s"
+        try:
+            with self.cache.only_one(build_id, entry, self.limits.patience, lambda: self._closed) as is_mine:
+                if is_mine:
+                    return self._known(build_id, entry) or run(build_id)
+        except OSError as error:
+            text = f"cannot be written ({os_error_text(error)})"
+        return missed([("failed", Attempt(self.cache.path, text))])
+
+
+class Debuginfod(CachedClient):
+    """A client for debuginfod servers; a context manager. Any number of threads may use one."""
+
+    def __init__(self, urls: Iterable[str], options: FetchOptions | None = None) -> None:
+        """`urls` as in DEBUGINFOD_URLS, tags included. Raises UsageError, without credentials in its text."""
         servers, problems = parse_servers(urls)
         if problems:
             raise UsageError(problems[0])
-        folder = default_folder() if cache is None else os.fspath(cache)
-        settings = Settings(servers, folder, limits or Limits(), headers or {}, proxies or {})
-        self._set_up(settings, refresh_misses, refresh_servers, tell, progress)
+        self._set_up(servers, options or FetchOptions())
 
-    def _set_up(
-        self,
-        settings: Settings,
-        refresh_misses: bool,
-        refresh_servers: bool,
-        tell: Callable[[str], None] | None,
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
+    def _set_up(self, servers: list[Server], options: FetchOptions, problems: Sequence[str] = ()) -> None:
         # urllib3 is imported when a client is made, not before.
         from symbolize.binaries.debuginfod.download import Downloader
-        from symbolize.binaries.debuginfod.server_health import ServerHealth
-        from symbolize.binaries.debuginfod.transport import Transport
 
-        self.servers = settings.servers
-        asked = hashlib.sha256("\n".join(sorted(server.url for server in self.servers)).encode()).hexdigest()[:32]
-        tell = tell or (lambda line: None)
-        super().__init__(ClientCache(settings.cache), settings.limits, asked, refresh_misses, tell)
-        for problem in settings.problems:
+        self.servers = servers
+        super().__init__("\n".join(sorted(server.url for server in servers)), options)
+        for problem in problems:
             self._tell(problem)
-        for name, value in settings.headers.items():
+        for name, value in options.headers.items():
             check_header(name, value)
-        self.refresh_servers = refresh_misses or refresh_servers
+        self.wants_progress = False
         self._too_large: set[Server] = set()
-        limits = settings.limits
-        self.wants_progress = settings.wants_progress
-        askable = [server for server in self.servers if not server.refusal]
-        self._transport = Transport(askable, settings.headers, limits.connect_time, settings.proxies)
-        self._health = ServerHealth(self.servers, self._transport, self.cache, limits, self.refresh_servers, self._tell)
-        self._downloader = Downloader(self._transport, self.cache, limits, self._tell, progress)
-        for server in self.servers:
+        self._downloader = Downloader(servers, self.cache, self.limits, options)
+        for server in servers:
             if server.refusal:
                 self._tell(f"{server.url}: not asked: {server.refusal}")
 
     @classmethod
     def from_environment(
-        cls,
-        environment: Mapping[str, str] | None = None,
-        *,
-        cache: str | os.PathLike[str] | None = None,
-        refresh_misses: bool = False,
-        refresh_servers: bool = False,
-        tell: Callable[[str], None] | None = None,
-        progress: Callable[[Progress], None] | None = None,
+        cls, environment: Mapping[str, str] | None = None, options: FetchOptions | None = None
     ) -> Self:
         """The client that the DEBUGINFOD_... variables describe. What is wrong with them is reported and left out."""
-        from symbolize.binaries.debuginfod.environment import read_environment
-
-        settings = read_environment(os.environ if environment is None else environment)
-        if cache is not None:
-            settings.cache = os.fspath(cache)
+        found = read_environment(os.environ if environment is None else environment, options or FetchOptions())
         client = cls.__new__(cls)
-        client._set_up(settings, refresh_misses, refresh_servers, tell, progress)
+        client._set_up(found.servers, found.options, found.problems)
+        client.wants_progress = found.wants_progress
         return client
 
     def close(self) -> None:
         """End all downloads. What was fetched stays."""
-        self.end(self._transport.cancel_all)
-        self._transport.close()
+        self.end(self._downloader.transport.cancel_all)
+        self._downloader.transport.close()
 
     # What to ask for.
 
@@ -140,7 +285,7 @@ class Debuginfod(CachedClient):
             with suppress(OSError):
                 self.cache.clean()
             request = Request(asked, "source", f"source/{name}", entry, MAX_SOURCE, None, False, forwarded)
-            self._downloader.race(request, self._health.usable(request.outcomes))
+            self._downloader.race(request)
             return self._result(request.won or None, request.outcomes)
 
         return self._single(build_id, entry, download)
@@ -149,20 +294,13 @@ class Debuginfod(CachedClient):
         self, build_id: str, names: Sequence[str] = NEEDED, executable: str | os.PathLike[str] | None = None
     ) -> Fetched:
         """A debug file composed of sections, whatever its size; `executable` is fetched where it is not given."""
-
         for name in names:
             if not SECTION_NAME.fullmatch(name):
                 raise UsageError(f"debuginfod has no section {printable(name)[:80]!r}")
-        entry = composed_entry(names)
-        return self._single(
+        return self._fetch(
             build_id,
-            entry,
-            lambda asked: (
-                self._from_cache(asked, entry)
-                or self._with_lock(
-                    asked, entry, lambda: self._compose(asked, names, executable, self._health.usable({}))
-                )
-            ),
+            composed_entry(names),
+            lambda asked: self._compose(asked, names, executable, self._downloader.usable({})),
         )
 
     def probe(self) -> dict[str, tuple[bool, str]]:
@@ -170,53 +308,42 @@ class Debuginfod(CachedClient):
 
         Happens by itself before the first request.
         """
-        return self._health.probe()
+        return self._downloader.probe()
 
     def _unasked(self) -> Fetched | None:
-        outcomes: dict[Server, Outcome] = {}
-        return None if self._health.usable(outcomes) else self._result(None, outcomes)
+        outcomes: dict[Server, ServerAnswer] = {}
+        return None if self._downloader.usable(outcomes) else self._result(None, outcomes)
 
     def _download(self, build_id: str, kind: Kind, forwarded: str) -> Fetched:
         """Ask the servers for a whole file, or for its sections if it is large."""
-        with suppress(OSError):
-            self.cache.clean()
         above = self.limits.sections_above if kind == "debuginfo" else None
         request = Request(build_id, kind, kind, kind, self.limits.max_size, above, forwarded=forwarded)
         notes: list[Attempt] = []
-        self._downloader.race(request, self._health.usable(request.outcomes))
+        self._downloader.race(request)
         if request.large is not None:
             composed = self._compose(build_id, NEEDED, None, [request.large])
             if composed.path is not None:
                 return composed
             notes = composed.attempts
             request = Request(build_id, kind, kind, kind, self.limits.max_size, None, forwarded=forwarded)
-            self._downloader.race(request, self._health.usable(request.outcomes))
-        if request.won:
-            return self._result(request.won, request.outcomes, notes)
-        everybody = [request.outcomes.get(server) for server in self.servers]
-        if everybody and all(outcome is not None and outcome.status == "missing" for outcome in everybody):
-            with suppress(OSError):
-                self.cache.write_miss(build_id, kind, self._asked)
+            self._downloader.race(request)
         for server, outcome in request.outcomes.items():
-            if outcome.status == "too-large" and server not in self._too_large:
+            if not request.won and outcome.status == "too-large" and server not in self._too_large:
                 self._too_large.add(server)
                 self._tell(f"{server.url}: {outcome.text}; such files are not fetched (max_size, DEBUGINFOD_MAXSIZE)")
-        return self._result(None, request.outcomes, notes)
+        return self._result(request.won or None, request.outcomes, notes)
 
-    def _result(self, path: str | None, outcomes: Mapping[Server, Outcome], notes: Sequence[Attempt] = ()) -> Fetched:
-        attempts = [*notes]
-        for server in self.servers:
-            if server in outcomes:
-                attempts.append(Attempt(server.url, outcomes[server].text))
-        if path is not None:
-            return Fetched(path, "found", attempts)
-        seen = {outcome.status for outcome in outcomes.values()} or {"skipped"}
-        failures = [
-            Attempt(server.url, outcomes[server].text)
+    def _result(
+        self, path: str | None, outcomes: Mapping[Server, ServerAnswer], notes: Sequence[Attempt] = ()
+    ) -> Fetched:
+        answers = [
+            (outcomes[server].status, Attempt(server.url, outcomes[server].text))
             for server in self.servers
-            if server in outcomes and outcomes[server].status in FAILURES
+            if server in outcomes
         ]
-        return Fetched(None, next(status for status in WORST_FIRST if status in seen), attempts, failures=failures)
+        if path is None:
+            return missed(answers, notes)
+        return Fetched(path, "found", [*notes, *(attempt for _, attempt in answers)])
 
     # The sections of a large one.
 
@@ -283,16 +410,13 @@ class Debuginfod(CachedClient):
                 self.cache.remove(build_id, entry)
 
 
-def composed_entry(names: Sequence[str]) -> str:
-    """The name of a file composed of some sections."""
-    if set(names) == set(NEEDED):
-        return COMPOSED
-    return f"{COMPOSED}-{hashlib.sha256(' '.join(sorted(names)).encode()).hexdigest()[:16]}"
+def is_composed(entry: str) -> bool:
+    """Whether the file of this name in the folder is one composed of sections."""
+    return entry.startswith(COMPOSED)
 
 
-def check_note(path: str, build_id: str, big_endian: bool) -> None:
-    """Check the build id in a note section. Raises NotComposable."""
-    with open(path, "rb") as file:
-        found = gnu_build_id(memoryview(file.read(1 << 20)), big_endian)
-    if found is None or not same_build_id(found, build_id):
-        raise NotComposable(f"section {NOTE} has {found or 'no build id'}, wanted {build_id}")
+def unpadded(build_id: str) -> str:
+    """A build id as servers know it: perf and simpleperf fill up shorter ones, of 8 and 16 bytes, to 20."""
+    if len(build_id) == SHA1_DIGITS and build_id.endswith("0" * 8):
+        return build_id[:16] if build_id.endswith("0" * 24) else build_id[:32]
+    return build_id

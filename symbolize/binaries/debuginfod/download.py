@@ -1,17 +1,26 @@
-"""The download of one file: all servers at once, the first that has it sends it."""
+"""Asking the servers: each is tried out once, and what came of it is shared with other processes; those that answer
+are asked for a file all at once, and the first that has it sends it."""
 
 import queue
 import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
+from typing import NamedTuple
 
-from symbolize.binaries.debuginfod.cache import ClientCache, Partial
-from symbolize.binaries.debuginfod.received import ELF_MAGIC, Wrong, check_head, verify_file
-from symbolize.binaries.debuginfod.server import Server
+from symbolize.binaries.debuginfod.cache import (
+    ELF_MAGIC,
+    ClientCache,
+    FileTooLarge,
+    Partial,
+    Wrong,
+    check_head,
+    verify_file,
+)
+from symbolize.binaries.debuginfod.server import FetchOptions, Limits, Progress, Request, Server, ServerAnswer
 from symbolize.binaries.debuginfod.transport import (
     CHUNK,
     Call,
@@ -19,13 +28,15 @@ from symbolize.binaries.debuginfod.transport import (
     HttpAnswer,
     NetworkFailure,
     Refused,
-    TooLarge,
     Transport,
 )
-from symbolize.binaries.debuginfod.types import Limits, Outcome, Progress, Request
 from symbolize.core.errors import printable
 from symbolize.core.files import os_error_text
 
+VERDICT_LIFE = 600.0
+"""Seconds for which all processes believe that a server answers."""
+DOWN_LIFE = 60.0
+"""Seconds for which they believe that it does not: it may be back, and what it has is missed until then."""
 PROGRESS_INTERVAL = 0.1
 LEAST_PARTIAL = 1 << 16
 """Bytes below which the beginning of a file is not kept."""
@@ -55,33 +66,124 @@ class Again(Exception):
         self.after = after
 
 
-class Downloader:
-    """Downloads files into a folder."""
+class Health(NamedTuple):
+    """Whether a server answers, the text about it, and when that was found out, by the monotonic clock."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        cache: ClientCache,
-        limits: Limits,
-        tell: Callable[[str], None],
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
-        self._transport = transport
+    is_up: bool
+    text: str
+    when: float
+
+    @property
+    def age(self) -> float:
+        """Seconds since then."""
+        return time.monotonic() - self.when
+
+
+class Downloader:
+    """Downloads files from `servers` into the folder `cache`."""
+
+    def __init__(self, servers: Sequence[Server], cache: ClientCache, limits: Limits, options: FetchOptions) -> None:
+        self._servers = servers
         self._cache = cache
         self._limits = limits
-        self._tell = tell
-        self._progress = progress
+        self._tell = options.tell
+        self._progress = options.progress
+        self._refresh = options.refresh_misses or options.refresh_servers
+        askable = [server for server in servers if not server.refusal]
+        self.transport = Transport(askable, options.headers, limits.connect_time, options.proxies)
+        self._started = time.time()
+        self._probing = threading.Lock()
+        self._known: dict[Server, Health] = {}
         self._slow: set[str] = set()
 
-    def race(self, request: Request, servers: Sequence[Server]) -> None:
-        """Ask all servers at once; the first that has the file sends it, the others are left alone.
+    def probe(self) -> dict[str, tuple[bool, str]]:
+        """Try out all servers at once, unless that was done in the last minutes: whether each answers, and a text.
 
-        If it then fails, those are asked again.
+        Happens by itself before the first request.
         """
-        pending = list(servers)
-        while pending and not request.won and request.large is None and not self._transport.closed:
+        with self._probing:
+            due = [server for server in self._servers if not server.refusal and not self._is_known(server)]
+            threads = [threading.Thread(target=self._probe, args=(server,), daemon=True) for server in due]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            return {server.url: self._known[server][:2] for server in self._servers if server in self._known}
+
+    def _is_known(self, server: Server) -> bool:
+        """Whether there is a verdict on a server that still counts, of this process or of another one."""
+        verdict = self._known.get(server)
+        if verdict is None or verdict.age >= life(verdict.is_up):
+            verdict = self._shared(server)
+            if verdict is not None:
+                if server not in self._known:
+                    self._tell(f"{server.url}: {verdict.text} ({verdict.age:.0f} s ago)")
+                self._known[server] = verdict
+        return verdict is not None
+
+    def _shared(self, server: Server) -> Health | None:
+        """What another process found out about a server."""
+        found = self._cache.read_verdict(self.transport.route(server), VERDICT_LIFE) or {}
+        is_up, when = found.get("is_up"), found.get("time")
+        if not isinstance(is_up, bool) or not isinstance(when, int | float):
+            return None
+        verdict = Health(
+            is_up,
+            printable(str(found.get("text") or "does not answer"))[:200],
+            time.monotonic() - max(time.time() - when, 0.0),
+        )
+        # Who asks to ask again asks again servers that did not answer, too.
+        is_refreshed = not is_up and self._refresh and when < self._started
+        return None if is_refreshed or verdict.age >= life(is_up) else verdict
+
+    def _probe(self, server: Server) -> None:
+        limit = self._limits.probe_time
+        call = self.transport.new_call()
+        timer = threading.Timer(limit, call.cancel, [f"no answer in {limit:g} s"])
+        timer.daemon = True
+        began = time.monotonic()
+        timer.start()
+        is_up, text = True, ""
+        try:
+            self.transport.get(server, "/", call, limit, {}).close()
+        except NetworkFailure as error:
+            is_up, text = False, f"unreachable, not asked: {error}"
+        except Refused:
+            pass
+        except Cancelled:
+            return
+        finally:
+            timer.cancel()
+            self.transport.end_call(call)
+        text = text or f"answers ({time.monotonic() - began:.2f} s)"
+        self._known[server] = Health(is_up, text, time.monotonic())
+        self._cache.write_verdict(self.transport.route(server), is_up, text)
+        self._tell(f"{server.url}: {text}")
+
+    def usable(self, outcomes: dict[Server, ServerAnswer]) -> list[Server]:
+        """The servers to ask; of the others `outcomes` says why not."""
+        self.probe()
+        usable = []
+        for server in self._servers:
+            verdict = self._known.get(server)
+            if server.refusal:
+                why = f"not asked: {server.refusal}"
+            else:
+                why = "not tried out" if verdict is None else server.closed() if verdict.is_up else verdict.text
+            if why:
+                outcomes[server] = ServerAnswer("skipped", why)
+            else:
+                usable.append(server)
+        return usable
+
+    def race(self, request: Request, servers: Sequence[Server] | None = None) -> None:
+        """Ask all usable servers at once, or those given; the first that has the file sends it, the others are left
+        alone. If it then fails, those are asked again.
+        """
+        pending = self.usable(request.outcomes) if servers is None else list(servers)
+        while pending and not request.won and request.large is None and not self.transport.closed:
             request.claimed = None
-            calls = {server: self._transport.new_call() for server in pending}
+            calls = {server: self.transport.new_call() for server in pending}
             events: queue.SimpleQueue[Server] = queue.SimpleQueue()
             threads = [
                 threading.Thread(target=self._ask, args=(request, server, calls, events), daemon=True)
@@ -96,7 +198,7 @@ class Downloader:
                     with suppress(queue.Empty):
                         events.get(timeout=0.5)
                         left -= 1
-                    if self._transport.closed:
+                    if self.transport.closed:
                         break
             finally:
                 for call in calls.values():
@@ -109,9 +211,9 @@ class Downloader:
                             thread.join(max(deadline - time.monotonic(), 0.0))
             # Without an outcome are those that were left alone.
             pending = [server for server in pending if server not in request.outcomes]
-        if self._transport.closed:
+        if self.transport.closed:
             for server in pending:
-                request.outcomes.setdefault(server, Outcome("skipped", "the client was closed"))
+                request.outcomes.setdefault(server, ServerAnswer("skipped", "the client was closed"))
 
     def _ask(
         self, request: Request, server: Server, calls: Mapping[Server, Call], events: queue.SimpleQueue[Server]
@@ -126,30 +228,32 @@ class Downloader:
                     break
                 except NetworkFailure as error:
                     server.failed(str(error))
-                    outcome = Outcome("failed", str(error))
+                    outcome = ServerAnswer("failed", str(error))
                     if isinstance(error, Mute):
                         break
                 except Again as again:
-                    outcome, wait = Outcome("failed", str(again)), again.after
+                    outcome, wait = ServerAnswer("failed", str(again)), again.after
                     if wait is not None and wait > self._limits.longest_wait:
                         server.pause(wait)
                         break
-                except TooLarge as error:
-                    outcome = Outcome("too-large", f"too large: {error}")
+                except FileTooLarge as error:
+                    outcome = ServerAnswer("too-large", f"too large: {error}")
                     break
                 except Refused as error:
-                    outcome = Outcome("failed", f"refused: {error}")
+                    outcome = ServerAnswer("failed", f"refused: {error}")
                     break
                 except Wrong as error:
-                    outcome = Outcome("wrong", str(error))
+                    outcome = ServerAnswer("wrong", str(error))
                     break
                 except Large as large:
-                    outcome = Outcome("too-large", f"{large.size:,} bytes announced, so sections are fetched instead")
+                    outcome = ServerAnswer(
+                        "too-large", f"{large.size:,} bytes announced, so sections are fetched instead"
+                    )
                     request.outcomes[server] = outcome
                     request.large = server
                     break
                 except OSError as error:
-                    outcome = Outcome("failed", f"cannot be written: {os_error_text(error)}")
+                    outcome = ServerAnswer("failed", f"cannot be written: {os_error_text(error)}")
                     break
                 # Whoever had the file and lost it makes room for the others first.
                 if tries >= self._limits.retries or server.closed() or (request.claimed is server and len(calls) > 1):
@@ -162,14 +266,14 @@ class Downloader:
         except Cancelled:
             pass
         except NetworkFailure as error:  # ended while waiting
-            request.outcomes[server] = Outcome("failed", str(error))
+            request.outcomes[server] = ServerAnswer("failed", str(error))
         except Exception as error:  # never without an outcome
-            request.outcomes[server] = Outcome("failed", f"{type(error).__name__}: {printable(str(error))[:200]}")
+            request.outcomes[server] = ServerAnswer("failed", f"{type(error).__name__}: {printable(str(error))[:200]}")
         finally:
-            self._transport.end_call(call)
+            self.transport.end_call(call)
             events.put(server)
 
-    def _ask_once(self, request: Request, server: Server, calls: Mapping[Server, Call]) -> Outcome:
+    def _ask_once(self, request: Request, server: Server, calls: Mapping[Server, Call]) -> ServerAnswer:
         call, limits = calls[server], self._limits
         partial = self._cache.partial(request.build_id, request.entry, server.url)
         headers = {"X-DEBUGINFOD-MAXSIZE": str(request.limit)}
@@ -186,7 +290,7 @@ class Downloader:
             timer.daemon = True
             timer.start()
         try:
-            answer = self._transport.get(
+            answer = self.transport.get(
                 server, f"/buildid/{request.build_id}/{request.path}", call, limits.answer_time, headers
             )
         except NetworkFailure as error:
@@ -200,18 +304,18 @@ class Downloader:
             server.answered()
             status = answer.status
             if status == HTTPStatus.NOT_FOUND:
-                return Outcome("missing", "has no such file")
+                return ServerAnswer("missing", "has no such file")
             if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-                return Outcome("denied", f"access denied (HTTP {status})")
+                return ServerAnswer("denied", f"access denied (HTTP {status})")
             if status == HTTPStatus.NOT_ACCEPTABLE:
-                return Outcome("too-large", f"too large: more than {request.limit:,} bytes (HTTP 406)")
+                return ServerAnswer("too-large", f"too large: more than {request.limit:,} bytes (HTTP 406)")
             if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise Again(f"HTTP {status}", retry_after(answer.header("Retry-After")))
             if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and partial is not None:
                 self._cache.drop_partial(request.build_id, request.entry)
                 raise Again(f"HTTP {status}", 0.0)
             if status != HTTPStatus.OK and (partial is None or status != HTTPStatus.PARTIAL_CONTENT):
-                return Outcome("failed", f"HTTP {status}")
+                return ServerAnswer("failed", f"HTTP {status}")
             if status == HTTPStatus.OK:
                 partial = None
             elif partial is not None and answer.begin != partial.size:
@@ -222,7 +326,7 @@ class Downloader:
             if request.sections_above is not None and size is not None and request.sections_above < size:
                 raise Large(size)
             self._receive(request, server, answer, partial)
-            return Outcome("found", "found")
+            return ServerAnswer("found", "found")
         finally:
             answer.close()
 
@@ -282,7 +386,7 @@ class Downloader:
                 if partial is not None:
                     raise Again(f"{error}; begun anew") from None
                 raise
-        request.outcomes[server] = Outcome("found", "found")
+        request.outcomes[server] = ServerAnswer("found", "found")
         request.origin = answer.header("X-DEBUGINFOD-FILE")
         request.won = self._cache.path_of(request.build_id, request.entry)  # last: whoever waits reads the others then
 
@@ -290,3 +394,8 @@ class Downloader:
 def retry_after(text: str) -> float | None:
     """The seconds of a Retry-After header; None if there is none or it is a date."""
     return float(text) if re.fullmatch(r"[0-9]{1,9}", text.strip()) else None
+
+
+def life(is_up: bool) -> float:
+    """Seconds for which a verdict on a server is believed."""
+    return VERDICT_LIFE if is_up else DOWN_LIFE

@@ -1,13 +1,16 @@
 """A small ELF file composed of the sections that lookups need and the headers of the executable."""
 
+import hashlib
 import os
 import shutil
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from symbolize.binaries.build_id import same_build_id
+from symbolize.binaries.debuginfod.cache import COMPOSED
 from symbolize.core.compression import ZSTD_MAGIC
 from symbolize.elf import ElfImage
 from symbolize.elf.headers import (
@@ -24,6 +27,7 @@ from symbolize.elf.headers import (
     Headers,
 )
 from symbolize.elf.image import Buffer
+from symbolize.elf.notes import gnu_build_id
 from symbolize.elf.symbols import SHN_LORESERVE, STT_FUNC, STT_OBJECT, symbol_rows
 
 REQUIRED = (".debug_info", ".debug_abbrev")
@@ -233,3 +237,18 @@ def check_symbols(executable: ElfImage, symtab: Buffer, table: list[Header]) -> 
     wrong = int((placed & ~(loaded & (vaddr >= begin) & (vaddr - begin <= size))).sum())
     if wrong * STRAY > len(rows):
         raise NotComposable(f"{wrong} symbols do not lie in the sections of the executable")
+
+
+def composed_entry(names: Sequence[str]) -> str:
+    """The name of a file composed of some sections."""
+    if set(names) == set(NEEDED):
+        return COMPOSED
+    return f"{COMPOSED}-{hashlib.sha256(' '.join(sorted(names)).encode()).hexdigest()[:16]}"
+
+
+def check_note(path: str, build_id: str, big_endian: bool) -> None:
+    """Check the build id in a note section. Raises NotComposable."""
+    with open(path, "rb") as file:
+        found = gnu_build_id(memoryview(file.read(1 << 20)), big_endian)
+    if found is None or not same_build_id(found, build_id):
+        raise NotComposable(f"section {NOTE} has {found or 'no build id'}, wanted {build_id}")

@@ -1,13 +1,20 @@
-"""A debuginfod server: where it is, what may be sent to it, and whether it is worth asking at the moment."""
+"""What a client of debuginfod servers is given, by a caller or by the variables that elfutils documents: servers,
+limits, options; and a request to them."""
 
 import base64
+import os
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from symbolize.binaries.debuginfod.cache import default_folder
+from symbolize.binaries.remote import Status
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.failure_gate import FailureGate
+from symbolize.core.files import os_error_text
 
 MAX_FAILURES = 5
 """So many network failures in a row, and a server is not asked for a while."""
@@ -16,10 +23,12 @@ PAUSE = 60.0
 LONGEST_PAUSE = 600.0
 """Seconds that a server may ask us to wait for."""
 
+MAX_HEADERS_FILE = 1 << 16
+FOREVER = 2e6
+"""Seconds that mean no limit; sockets take no more."""
+
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-
 HEADER_VALUE = re.compile(r"[ -~]*")
-
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 ENFORCING = "ima:enforcing"
@@ -28,6 +37,62 @@ DEMANDS_SIGNATURES = f"demands signatures ({ENFORCING}), which cannot be checked
 
 Origin = tuple[str, str, int]
 """Scheme, host and port."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Times in seconds, sizes in bytes.
+
+    `connect_time` to connect, `answer_time` until an answer begins, `stall_time` over which `min_rate` bytes a second
+    have to come, `total_time` for a file, `probe_time` for the answer of a server that is tried out. `max_size` of a
+    file; a debug file above `sections_above` is fetched by sections. `retries` after network failures, 429 and 5xx,
+    waiting at most `longest_wait` before each. `patience` with another process that is fetching the same file.
+    """
+
+    connect_time: float = 3.0
+    probe_time: float = 5.0
+    answer_time: float = 90.0
+    stall_time: float = 30.0
+    min_rate: float = 1024.0
+    total_time: float = 3600.0
+    max_size: int = 8 << 30
+    sections_above: int = 256 << 20
+    retries: int = 2
+    first_wait: float = 0.5
+    longest_wait: float = 10.0
+    patience: float = 600.0
+    workers: int = 4
+
+
+class Progress(NamedTuple):
+    """How far a download is; `total` is None where the server does not say."""
+
+    build_id: str
+    kind: str
+    server: str
+    done: int
+    total: int | None
+
+
+@dataclass(frozen=True)
+class FetchOptions:
+    """How a client fetches files.
+
+    `cache` is the folder of what was fetched, None for the user's, and `limits` are None for the usual ones. `headers`
+    go with each request; `proxies` are for `http`, `https` or `all`, and `no` is as in no_proxy. `refresh_misses` asks
+    again for what was missing before the client was made, `refresh_servers` servers that did not answer before.
+    `tell` is called with a line for a person: verdicts on servers and what is wrong with the configuration. `progress`
+    is called while bytes come, from several threads.
+    """
+
+    cache: str | os.PathLike[str] | None = None
+    limits: Limits | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    proxies: Mapping[str, str] = field(default_factory=dict)
+    refresh_misses: bool = False
+    refresh_servers: bool = False
+    tell: Callable[[str], None] = lambda line: None
+    progress: Callable[[Progress], None] | None = None
 
 
 @dataclass(eq=False)
@@ -87,6 +152,39 @@ class Server:
         return f"not asked for {left:.0f} s more: {why}" if left > 0 else ""
 
 
+class ServerAnswer(NamedTuple):
+    """What came of asking one server."""
+
+    status: Status
+    text: str
+
+
+@dataclass(eq=False)
+class Request:
+    """A file to fetch from whichever server has it, and what came of that.
+
+    `path` is what follows the build id in the URL, `entry` the name in the folder, `limit` the bytes allowed.
+    A file announced to be larger than `sections_above` is not sent, and the server becomes `large`. `claimed` is the
+    server that is sending, `won` the path of the file once it has its name, `origin` what the server calls it.
+    `forwarded` are the clients that the request is passed on for, as X-Forwarded-For has them.
+    """
+
+    build_id: str
+    kind: str
+    path: str
+    entry: str
+    limit: int
+    sections_above: int | None
+    is_elf: bool = True
+    forwarded: str = ""
+    outcomes: dict[Server, ServerAnswer] = field(default_factory=dict)
+    won: str = ""
+    claimed: Server | None = None
+    large: Server | None = None
+    origin: str = ""
+    mutex: threading.Lock = field(default_factory=threading.Lock)
+
+
 def origin_of(parts: SplitResult) -> Origin | None:
     """Scheme, host and port of an http or https URL, None of any other. Raises ValueError for an absurd port."""
     scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
@@ -131,3 +229,96 @@ def check_header(name: str, value: str) -> None:
     """Raise UsageError if a request header would break the request. Its value may be a secret and is not shown."""
     if not HEADER_NAME.fullmatch(name) or not HEADER_VALUE.fullmatch(value):
         raise UsageError(f"the request header {printable(name)!r} has characters that are not allowed")
+
+
+class Environment(NamedTuple):
+    """What the variables set; `problems` says what was left out, a sentence each."""
+
+    servers: list[Server]
+    options: FetchOptions
+    wants_progress: bool
+    problems: list[str]
+
+
+def read_environment(variables: Mapping[str, str], options: FetchOptions) -> Environment:
+    """What the variables set, read only when a user asks for it: the limits, headers, proxies and, where `options`
+    have none, the folder."""
+    servers, problems = parse_servers(variables.get("DEBUGINFOD_URLS", "").split())
+    refusals = {server.refusal for server in servers}  # which the client reports with their servers
+    problems = [problem for problem in problems if problem not in refusals]
+    if not servers:
+        problems.append("DEBUGINFOD_URLS names no server")
+    limits = Limits()
+    if (number := read_number(variables, "DEBUGINFOD_TIMEOUT", problems)) is not None:
+        # Zero or less is no limit; a stalled download still ends by its rate.
+        limits = replace(limits, answer_time=float(number) if number > 0 else FOREVER)
+    if (number := read_number(variables, "DEBUGINFOD_MAXTIME", problems)) is not None:
+        limits = replace(limits, total_time=float(number) if number > 0 else FOREVER)
+    if (number := read_number(variables, "DEBUGINFOD_MAXSIZE", problems)) is not None and number > 0:
+        limits = replace(limits, max_size=number)
+    if (number := read_number(variables, "DEBUGINFOD_RETRY_LIMIT", problems)) is not None:
+        limits = replace(limits, retries=max(0, min(number, 10)))
+    headers = {}
+    if path := variables.get("DEBUGINFOD_HEADERS_FILE"):
+        headers = read_headers(path, "DEBUGINFOD_HEADERS_FILE", problems)
+    options = replace(
+        options,
+        cache=variables.get("DEBUGINFOD_CACHE_PATH") or default_folder(variables)
+        if options.cache is None
+        else options.cache,
+        limits=limits,
+        headers=headers,
+        proxies=read_proxies(variables),
+    )
+    wants_progress = bool(variables.get("DEBUGINFOD_PROGRESS") or variables.get("DEBUGINFOD_VERBOSE"))
+    return Environment(servers, options, wants_progress, problems)
+
+
+def read_number(variables: Mapping[str, str], name: str, problems: list[str]) -> int | None:
+    """The whole number in a variable, None if it is not set or none."""
+    text = variables.get(name, "").strip()
+    if not text:
+        return None
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        problems.append(f"{name} is no whole number and was ignored")
+        return None
+    return int(text)
+
+
+def read_proxies(variables: Mapping[str, str]) -> dict[str, str]:
+    """Proxies by scheme, as curl reads them: HTTP_PROXY is not one of them, a web server may set it for its guests."""
+    found = {}
+    for key, names in {
+        "http": ("http_proxy",),
+        "https": ("https_proxy", "HTTPS_PROXY"),
+        "all": ("all_proxy", "ALL_PROXY"),
+        "no": ("no_proxy", "NO_PROXY"),
+    }.items():
+        if text := next(filter(None, (variables.get(name, "").strip() for name in names)), ""):
+            found[key] = text
+    return found
+
+
+def read_headers(path: str, name: str, problems: list[str]) -> dict[str, str]:
+    """Request headers, one a line, of the file at `path`, which is what `name` says. Their values may be secrets, so
+    that no problem shows one."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read(MAX_HEADERS_FILE)
+    except (OSError, ValueError) as error:
+        problems.append(f"{name} {path} cannot be read ({os_error_text(error)})")
+        return {}
+    headers = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        field, colon, value = line.partition(":")
+        if not line.strip():
+            continue
+        try:
+            if not colon or not value.strip():
+                raise UsageError("no header")
+            check_header(field, value.strip())
+        except UsageError:
+            problems.append(f"{name} {path}: line {number} is no header, NAME: VALUE")
+            continue
+        headers[field] = value.strip()
+    return headers

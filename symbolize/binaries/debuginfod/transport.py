@@ -24,6 +24,7 @@ from urllib3.exceptions import (
     SSLError,
 )
 
+from symbolize.binaries.debuginfod.cache import FileTooLarge
 from symbolize.binaries.debuginfod.server import DEFAULT_PORTS, Origin, Server, origin_of, url_of
 from symbolize.binaries.unpack import LIMITS
 from symbolize.core.compression import GZIP, CompressionError, Counted, CutShort, inflate
@@ -42,10 +43,6 @@ class NetworkFailure(Exception):
 
 class Refused(Exception):
     """The answer is none that we take."""
-
-
-class TooLarge(Exception):
-    """The file is larger than allowed."""
 
 
 class Cancelled(Exception):
@@ -199,13 +196,14 @@ class HttpAnswer:
         """The file, decoded, at most `limit` bytes of it.
 
         Raises NetworkFailure if fewer than `min_rate` bytes a second come over `stall_time` seconds, the beginning
-        takes longer than `answer_time` or all of it longer than `total`, or the connection breaks; TooLarge; Refused.
+        takes longer than `answer_time` or all of it longer than `total`, or the connection breaks; FileTooLarge;
+        Refused.
         """
         if self.encoding not in ("", "gzip", "x-gzip"):
             raise Refused(f"content encoding {self.encoding!r} was not asked for")
         announced = self.announced
         if announced is not None and announced > limit:
-            raise TooLarge(f"{announced:,} bytes announced, {limit:,} allowed")
+            raise FileTooLarge(f"{announced:,} bytes announced, {limit:,} allowed")
         # Encoded content may be a little longer than the file.
         raw = self._raw(limit + (limit >> 8) + CHUNK, answer_time, stall_time, min_rate, total)
         came = Counted(raw)
@@ -213,7 +211,7 @@ class HttpAnswer:
         for data in _inflated(came) if self.encoding else raw:
             count += len(data)
             if count > limit:
-                raise TooLarge(f"more than the {limit:,} bytes allowed")
+                raise FileTooLarge(f"more than the {limit:,} bytes allowed")
             yield data
         if not count and self.number("Content-Length") is None:
             raise NetworkFailure("nothing came")
@@ -242,7 +240,7 @@ class HttpAnswer:
                 break
             count += len(data)
             if count > limit:
-                raise TooLarge(f"more than {limit:,} bytes")
+                raise FileTooLarge(f"more than {limit:,} bytes")
             yield data
             now = time.monotonic()
             if now - since >= stall_time:
