@@ -10,7 +10,6 @@ from symbolize.binaries.build_id import (
     plain_build_id,
     same_build_id,
 )
-from symbolize.binaries.cache_maintenance import collect, kept, verify
 from symbolize.binaries.finder import (
     BinaryMatch,
     binary_files,
@@ -18,10 +17,11 @@ from symbolize.binaries.finder import (
     find_binary,
     find_candidates,
     find_file,
+    find_recorded,
     ranked,
 )
-from symbolize.binaries.index import BinaryIndex
-from symbolize.binaries.recorded_names import find_recorded
+from symbolize.binaries.index import BinaryIndex, roots_from_environment
+from symbolize.binaries.links import Companions
 from symbolize.binaries.remote import (
     Attempt,
     FetchResult,
@@ -32,9 +32,8 @@ from symbolize.binaries.remote import (
     fetch_in_turn,
     missing_kinds,
 )
-from symbolize.binaries.roots import roots_from_environment
 from symbolize.binaries.special_files import SpecialFile, SpecialFiles
-from symbolize.binaries.split_dwarf_lookup import Companions
+from symbolize.binaries.store import collect, kept, verify
 from symbolize.binaries.unpack import decompress
 
 __all__ = [

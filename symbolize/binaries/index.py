@@ -8,7 +8,7 @@ import re
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
@@ -27,6 +27,10 @@ from symbolize.core.files import os_error_text
 from symbolize.core.mapped_names import base_name
 from symbolize.elf.probe import identify
 
+ROOT_LISTS = ("PPROF_BINARY_PATH", "PERFETTO_BINARY_PATH")
+"""Variables with a list of folders, as pprof and Perfetto read them."""
+ANDROID_PRODUCT = "ANDROID_PRODUCT_OUT"
+"""The variable with the output folder of an Android build; unstripped files are in `symbols` below it."""
 MAX_ANSWERS = 1024
 """Files that one question is answered with. In a build tree a name may denote thousands."""
 MAX_FAILURES = 3
@@ -449,3 +453,28 @@ def as_bytes(text: str) -> bytes:
         return os.fsencode(text)
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogatepass")
+
+
+def roots_from_environment(environment: Mapping[str, str] | None = None) -> tuple[list[str], list[str]]:
+    """The folders (or files) that PPROF_BINARY_PATH, PERFETTO_BINARY_PATH and ANDROID_PRODUCT_OUT name, each once.
+
+    And notes, a sentence each, on those that are not there and are left out.
+    """
+    environment = os.environ if environment is None else environment
+    named = [
+        (variable, folder)
+        for variable in ROOT_LISTS
+        for folder in environment.get(variable, "").split(os.pathsep)
+        if folder
+    ]
+    if product := environment.get(ANDROID_PRODUCT, ""):
+        named.append((ANDROID_PRODUCT, os.path.join(product, "symbols")))
+    roots: list[str] = []
+    notes: list[str] = []
+    for variable, folder in named:
+        path = os.path.expanduser(folder)
+        if not os.path.exists(path):
+            notes.append(f"{variable}: {folder}: no such folder or file, not searched")
+        elif path not in roots:
+            roots.append(path)
+    return roots, notes

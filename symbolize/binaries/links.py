@@ -1,21 +1,26 @@
-"""The debug file that a stripped binary names in `.gnu_debuglink`: where it may lie, and whether it belongs.
+"""The other files with the debug information of a binary that it names: where they may lie, and whether they belong.
 
-The name comes out of the binary and is not trusted. It is only looked up in the index, so that nothing outside of the
-roots is opened. A candidate is taken if its contents have the checksum in the link (R141, debug links); any other is a
-reason in the report, and the search goes on (R143, rejected candidates).
+The names come out of the binary and are not trusted. They are only looked up in the index, so that nothing outside of
+the roots is opened. A candidate for the debug file of a stripped binary, named in `.gnu_debuglink`, is taken if its
+contents have the checksum in the link (R141, debug links); any other is a reason in the report, and the search goes on
+(R143, rejected candidates). Of packages, split units and supplementary files the opener has to check that the ids in
+them agree. Of servers only a supplementary file is asked for, by its build id.
 """
 
+import os
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from symbolize.binaries.build_id import same_build_id
+from symbolize.binaries.build_id import is_build_id, same_build_id
 from symbolize.binaries.entries import Entry
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.remote import Attempt
 
 DEBUG_SUFFIXES = (".debug", ".dbg")
 MAX_CANDIDATES = 16
-"""Files of the linked name of which the checksum is computed. Each has to be read whole for it, once."""
+"""Files of one name that are handed out, or of which the checksum is computed, for which each is read whole, once. In
+build trees a name may denote hundreds."""
 MAX_NAME = 255
 
 
@@ -106,3 +111,54 @@ def beside(index: BinaryIndex, entries: Sequence[Entry]) -> list[Attempt]:
         for name in names
         for other in index.with_name(name)[:MAX_CANDIDATES]
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class Companions:
+    """The companions of the binary whose files are `paths`, among the files of `index`."""
+
+    index: BinaryIndex
+    paths: Sequence[str]
+
+    def packages(self) -> list[str]:
+        """Packages: `<file>.dwp`, of a debug file also under the name of its binary (R88, search for split units)."""
+        names = []
+        for name in map(os.path.basename, self.paths):
+            names += [name + ".dwp", *(name.removesuffix(s) + ".dwp" for s in DEBUG_SUFFIXES if name.endswith(s))]
+        return self._ranked(unique(names), "")
+
+    def split(self, name: str, comp_dir: str) -> list[str]:
+        """Files that may be the `.dwo` file recorded as `name` in `comp_dir`, the likeliest first (R88, search for
+        split units)."""
+        recorded = posixpath.normpath(posixpath.join(comp_dir, name))
+        return self._ranked([posixpath.basename(recorded)], recorded)
+
+    def supplementary(self, name: str, identifier: str) -> list[str]:
+        """Files that may be the supplementary file `name` with a build id or checksum, in hexadecimal (R91,
+        supplementary files)."""
+        same = [entry.path for entry in self.index.with_build_id(identifier)]
+        if not same and self.index.servers is not None and is_build_id(identifier):
+            fetched = self.index.servers.fetch(identifier, "debuginfo").path
+            same = [fetched] if fetched is not None else []
+        return unique([*same, *self._ranked([posixpath.basename(name)], name)])[:MAX_CANDIDATES]
+
+    def _ranked(self, names: Iterable[str], recorded: str) -> list[str]:
+        """The files called so: those that lie like the recorded path first, then those beside the binary."""
+        folders = {os.path.dirname(path) for path in self.paths}
+        wanted = recorded.split("/")[::-1]
+
+        def rank(path: str) -> tuple[int, bool]:
+            common = 0
+            for own, other in zip(path.split("/")[::-1], wanted, strict=False):
+                if own != other:
+                    break
+                common += 1
+            return -common, os.path.dirname(path) not in folders
+
+        found = unique([entry.path for name in names for entry in self.index.with_name(name)])
+        return sorted(found, key=rank)[:MAX_CANDIDATES]
+
+
+def unique(paths: Iterable[str]) -> list[str]:
+    """The paths without repetitions, in order."""
+    return list(dict.fromkeys(paths))

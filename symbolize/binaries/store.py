@@ -1,7 +1,8 @@
 """What earlier walks learnt about the files below folders, in an SQLite database that several processes share.
 
 The version of the schema is in the name of the file, so that no program meets tables that it does not know. All paths
-are bytes, because names of files need not be text.
+are bytes, because names of files need not be text. What the database and decompressed files leave in the cache folder
+is counted and tidied here.
 """
 
 import marshal
@@ -12,9 +13,10 @@ import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from symbolize.core.files import os_error_text, require_regular
+from symbolize.binaries.unpack import cache_folder, folder_in
+from symbolize.core.files import CacheFolder, file_size, os_error_text, require_regular
 
 VERSION = 7
 BUSY_SECONDS = 20.0
@@ -250,3 +252,67 @@ def signed(value: int) -> int:
     """A number of 64 bits as SQLite can hold it."""
     value &= (1 << 64) - 1
     return value - (1 << 64) if value >> 63 else value
+
+
+class Kept(NamedTuple):
+    """Files that the index knows and bytes of its database, and decompressed files and their bytes."""
+
+    known: int
+    index_size: int
+    unpacked: int
+    unpacked_size: int
+
+
+def kept(folder: str) -> Kept:
+    """What is in a cache folder; what cannot be read counts as nothing."""
+    known = 0
+    if os.path.exists(database_path(folder)):
+        try:
+            connection = connect(folder)
+            try:
+                (known,) = connection.execute("SELECT count(*) FROM file").fetchone()
+            finally:
+                connection.close()
+        except ERRORS:
+            pass
+    sizes = [file.size for file in CacheFolder(folder_in(folder)).files()]
+    return Kept(known, file_size(database_path(folder)), len(sizes), sum(sizes))
+
+
+def collect(folder: str) -> tuple[int, str]:
+    """Forget folders that nobody asked for in a long time and decompressed files that nobody used.
+
+    Returns how many decompressed files were removed, and what went wrong with the index, if anything did.
+    """
+    problem = ""
+    if os.path.exists(database_path(folder)):
+        try:
+            connection = connect(folder)
+            try:
+                forget(connection, int(time.time()) - FORGOTTEN)
+                connection.commit()
+                connection.execute("VACUUM")
+            finally:
+                connection.close()
+        except ERRORS as error:
+            problem = f"{database_path(folder)}: {one_line(error)}"
+    return cache_folder(folder_in(folder)).evict(), problem
+
+
+def verify(folder: str) -> str:
+    """What is wrong with the index in a cache folder, which is removed if it is damaged; empty for a sound one."""
+    path = database_path(folder)
+    if not os.path.lexists(path):
+        return ""
+    try:
+        connect(folder).close()
+    except ERRORS as error:
+        problem = f"{path}: {one_line(error)}"
+        if is_damage(error):
+            try:
+                remove_database(folder)
+                problem += "; removed"
+            except OSError:
+                pass
+        return problem
+    return ""

@@ -6,7 +6,7 @@ import pytest
 
 from symbolize import Reason
 from symbolize.binaries import BinaryIndex, find_recorded
-from symbolize.binaries.recorded_names import plain_names
+from symbolize.binaries.finder import plain_names
 from tests.support.tiny_elf import write
 
 

@@ -19,7 +19,7 @@ from symbolize.binaries.archives import inflate, read_member
 from symbolize.binaries.build_id import parse_build_id
 from symbolize.binaries.debuginfod.download import retry_after
 from symbolize.binaries.debuginfod.server import FetchOptions, read_environment
-from symbolize.binaries.recorded_names import plain_names
+from symbolize.binaries.finder import plain_names
 from symbolize.binaries.unpack import decompress
 from symbolize.core.errors import InputError, UsageError
 from symbolize.core.mapped_names import base_name, is_foreign, is_no_file, mapped_by

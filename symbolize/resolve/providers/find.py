@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from symbolize.binaries import BinaryIndex, SpecialFiles
-from symbolize.binaries.recorded_names import plain_names
+from symbolize.binaries.finder import plain_names
 from symbolize.core.arrays import Int64, UInt64, offsets_of
 from symbolize.core.mapped_names import RUN_TIME, base_name, is_no_file, mapped_by
 from symbolize.elf import ElfImage
