@@ -87,9 +87,9 @@ class KnownFiles:
     def wants(self, report: Report) -> Iterator[Want]:
         """The binaries of a profile that another file may name more of."""
         for row in report.mappings:
-            is_short = bool(row.misses) or bool(row.wanted) or not row.verified
+            is_short = bool(row.misses) or bool(row.outcome.wanted) or not row.verified
             if row.locations and is_short and is_lasting(row.build_id, row.name):
-                yield Want(row.build_id, row.name, kinds_of(row.wanted), self.of(row.build_id, row.name))
+                yield Want(row.build_id, row.name, kinds_of(row.outcome.wanted), self.of(row.build_id, row.name))
 
 
 def is_lasting(build_id: str, name: str) -> bool:

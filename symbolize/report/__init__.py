@@ -1,7 +1,7 @@
 """Reports: what was symbolized, what was not, and why."""
 
 from symbolize.report.build import build_report
-from symbolize.report.model import FoldedRow, MappingOutcome, MappingRow, Report
+from symbolize.report.model import FoldedRow, MappingRow, Report
 from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 
 __all__ = [
@@ -9,7 +9,6 @@ __all__ = [
     "TEXTS",
     "FoldedRow",
     "Hints",
-    "MappingOutcome",
     "MappingRow",
     "Report",
     "build_report",

@@ -11,10 +11,11 @@ from symbolize.analysis import FrameFlag, Stacks, stacks_of
 from symbolize.analysis.frames import Texts
 from symbolize.analysis.top import FunctionTotals, sums
 from symbolize.core.arrays import AT_ONCE, Bool, Float64, Int32, Int64, UInt8, distinct, marked
+from symbolize.core.outcome import MappingOutcome
 from symbolize.core.reasons import Reason
 from symbolize.profile import NONE, Profile, StackSource
 from symbolize.profile.sample_types import with_types
-from symbolize.report.model import FoldedRow, MappingOutcome, MappingRow, Report
+from symbolize.report.model import FoldedRow, MappingRow, Report
 
 KERNEL: Final = 1 << 63
 """Addresses of the kernel begin here."""
@@ -229,32 +230,22 @@ def mapping_rows(
             MappingRow(
                 names[mapping],
                 build_ids[mapping],
-                list(outcome.files),
-                outcome.verdict,
-                len(here),
-                int(named[here].sum()),
-                float(by_location[here].sum()) or NOTHING,
-                float(by_location[here[named[here]]].sum()) or NOTHING,
-                sorted(misses, key=lambda miss: -miss[2]),
-                outcome.detail,
-                outcome.tried,
-                list(outcome.problems),
-                list(outcome.wanted),
-                outcome.wanted_id,
-                outcome.state,
-                outcome.evidence,
-                len(inexact),
-                float(by_location[inexact].sum()) or NOTHING,
-                outcome.failures,
-                float(leaves[here].sum()) or NOTHING,
-                float(leaves[here[named[here]]].sum()) or NOTHING,
-                float(weights.mappings[mapping]) or NOTHING,  # that of no mapping is the last
-                missed_flat or NONE_MISSED,
-                int((reasons[here] == Reason.HAD_NAMES).sum()),
-                len(bare),
-                float(by_location[bare].sum()) or NOTHING,
-                float(leaves[bare].sum()) or NOTHING,
-                outcome.stack_check,
+                outcome.alone(),
+                locations=len(here),
+                symbolized_locations=int(named[here].sum()),
+                value=float(by_location[here].sum()) or NOTHING,
+                symbolized_value=float(by_location[here[named[here]]].sum()) or NOTHING,
+                misses=sorted(misses, key=lambda miss: -miss[2]),
+                approximate_lines=len(inexact),
+                approximate_value=float(by_location[inexact].sum()) or NOTHING,
+                flat=float(leaves[here].sum()) or NOTHING,
+                symbolized_flat=float(leaves[here[named[here]]].sum()) or NOTHING,
+                cumulative=float(weights.mappings[mapping]) or NOTHING,  # that of no mapping is the last
+                missed_flat=missed_flat or NONE_MISSED,
+                had_names=int((reasons[here] == Reason.HAD_NAMES).sum()),
+                without_lines=len(bare),
+                without_lines_value=float(by_location[bare].sum()) or NOTHING,
+                without_lines_flat=float(leaves[bare].sum()) or NOTHING,
             )
         )
     return rows

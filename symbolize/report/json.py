@@ -96,7 +96,7 @@ def as_plan(report: Report, profile: str) -> dict[str, object]:
         "profile": profile,
         "locations": report.locations,
         "covered_percent": round(report.percent, 4),
-        "mappings": [{**mapping(row), "table": row.state} for row in report.mappings],
+        "mappings": [{**mapping(row), "table": row.outcome.state} for row in report.mappings],
         "warnings": report.warnings,
     }
 
@@ -134,13 +134,14 @@ def text(name: bytes) -> str:
 
 def mapping(row: MappingRow) -> dict[str, object]:
     """One mapping as plain data."""
+    outcome = row.outcome
     return {
         "name": row.name,
         "build_id": row.build_id,
         "files": row.files,
-        "verified": row.verified,
-        "verdict": row.verdict.text,
-        "evidence": row.evidence,
+        "verified": outcome.verified,
+        "verdict": outcome.verdict.text,
+        "evidence": outcome.evidence,
         "locations": row.locations,
         "symbolized_locations": row.symbolized_locations,
         "value": row.value,
@@ -152,11 +153,11 @@ def mapping(row: MappingRow) -> dict[str, object]:
         "without_lines": {"locations": row.without_lines, "value": row.without_lines_value},
         "misses": misses(row),
         "approximate_lines": {"locations": row.approximate_lines, "value": row.approximate_value},
-        "calls": row.stack_check._asdict() if row.stack_check is not None else None,
-        "detail": row.detail,
-        "tried": [{"place": place, "outcome": outcome} for place, outcome in row.tried],
+        "calls": outcome.stack_check._asdict() if outcome.stack_check is not None else None,
+        "detail": outcome.detail,
+        "tried": [{"place": place, "outcome": what} for place, what in outcome.tried],
         "problems": row.problems,
-        "wanted": {"build_id": row.wanted_id, "files": row.wanted} if row.wanted else None,
+        "wanted": {"build_id": outcome.wanted_id, "files": list(outcome.wanted)} if outcome.wanted else None,
     }
 
 

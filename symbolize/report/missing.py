@@ -39,11 +39,11 @@ class Missing:
                 continue
             reason = row.misses[0][0] if row.misses else Reason.SYMBOLIZED
             name = base_name(row.name) or "(no name)"
-            for kind in row.wanted:
-                value, _, _ = self._files.get((row.wanted_id, kind), (0.0, "", ""))
-                self._files[row.wanted_id, kind] = value + row.value, name, why(row, kind)
+            for kind in row.outcome.wanted:
+                value, _, _ = self._files.get((row.outcome.wanted_id, kind), (0.0, "", ""))
+                self._files[row.outcome.wanted_id, kind] = value + row.value, name, why(row, kind)
             is_listed = reason in NO_LIST and kind_of(row.name) != ""
-            if not row.wanted and (reason in UNIDENTIFIED or is_listed):
+            if not row.outcome.wanted and (reason in UNIDENTIFIED or is_listed):
                 value, _ = self._names.get(row.name, (0.0, ""))
                 found = hint_of(reason, row.name, self._hints)
                 self._names[row.name] = value + row.value, TEXTS[reason] + (f", {found[1]}" if found else "")

@@ -2,54 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from symbolize.core.arrays import Int64
 from symbolize.core.errors import printable
 from symbolize.core.folded_code import FoldedCode
 from symbolize.core.mapped import Failure
 from symbolize.core.mapped_names import module_name
+from symbolize.core.outcome import MappingOutcome
 from symbolize.core.reasons import Reason
-from symbolize.core.stack_check import StackCheck
 from symbolize.core.verdict import Verdict
 from symbolize.profile import NOT_PROVED, FunctionRow
-
-
-class MappingOutcome(Protocol):
-    """The result for one mapping of the profile, or for the locations without one (NONE).
-
-    `tried` are paths and servers with their outcome; `detail` says why no file was used. `wanted` are the files of the
-    binary with the build id `wanted_id` that are missing: "executable", "debuginfo". `state` of a plan says whether the
-    symbol table is there. `failures` are servers and files that may have missing names and failed. `verdict` says
-    whether the files are of the build that ran, `evidence` in words what that is known by, and `stack_check` how well
-    stacks agree with the call sites of files.
-    """
-
-    @property
-    def mapping(self) -> int: ...
-    @property
-    def files(self) -> Sequence[str]: ...
-    @property
-    def verdict(self) -> Verdict: ...
-    @property
-    def evidence(self) -> str: ...
-    @property
-    def detail(self) -> str: ...
-    @property
-    def tried(self) -> Sequence[tuple[str, str]]: ...
-    @property
-    def problems(self) -> Sequence[str]: ...
-    @property
-    def wanted(self) -> Sequence[str]: ...
-    @property
-    def wanted_id(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def failures(self) -> Sequence[Failure]: ...
-    @property
-    def stack_check(self) -> StackCheck | None: ...
-
 
 MAX_CAVEATS = 5
 """Binaries that are not proved and named one by one."""
@@ -57,7 +19,7 @@ MAX_CAVEATS = 5
 
 @dataclass(eq=False, slots=True)
 class MappingRow:
-    """One mapping in the report.
+    """One mapping in the report: its `outcome`, and how much of the profile is in it.
 
     `flat` is the value of the samples whose leaf is in the mapping, `symbolized_flat` of those whose leaf has a name
     too; `cumulative` that of the samples with the mapping on their stack. `value` and `symbolized_value` count frames:
@@ -73,23 +35,14 @@ class MappingRow:
 
     name: str
     build_id: str
-    files: list[str]
-    verdict: Verdict
+    outcome: MappingOutcome
     locations: int
     symbolized_locations: int
     value: float
     symbolized_value: float
     misses: list[tuple[Reason, int, float]]
-    detail: str
-    tried: Sequence[tuple[str, str]]
-    problems: list[str]
-    wanted: list[str]
-    wanted_id: str
-    state: str
-    evidence: str = ""
     approximate_lines: int = 0
     approximate_value: float = 0.0
-    failures: Sequence[Failure] = ()
     flat: float = 0.0
     symbolized_flat: float = 0.0
     cumulative: float = 0.0
@@ -98,17 +51,41 @@ class MappingRow:
     without_lines: int = 0
     without_lines_value: float = 0.0
     without_lines_flat: float = 0.0
-    stack_check: StackCheck | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """The files that answered."""
+        return list(self.outcome.files)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether these are of the build that ran."""
+        return self.outcome.verdict
 
     @property
     def verified(self) -> bool:
-        """Whether the files are proved to be of the build that ran."""
-        return self.verdict is Verdict.PROVED
+        """Whether they are proved to be."""
+        return self.outcome.verified
 
     @property
-    def sureness(self) -> str:
-        """The verdict, and what it is known by, in words."""
-        return self.verdict.by(self.evidence)
+    def evidence(self) -> str:
+        """What the verdict is known by, in words."""
+        return self.outcome.evidence
+
+    @property
+    def detail(self) -> str:
+        """Why no file was used."""
+        return self.outcome.detail
+
+    @property
+    def tried(self) -> Sequence[tuple[str, str]]:
+        """The places that were looked at, and what came of each."""
+        return self.outcome.tried
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with the files, a sentence each."""
+        return list(self.outcome.problems)
 
     @property
     def weight(self) -> tuple[float, float, float]:
@@ -222,7 +199,8 @@ class Report:
         ]
         total = self.sample_value or 1.0
         shown = [
-            f"{module_name(row.name or row.files[0])}, {100 * row.symbolized_flat / total:.1f} % ({row.sureness})"
+            f"{module_name(row.name or row.files[0])}, {100 * row.symbolized_flat / total:.1f} % "
+            f"({row.outcome.sureness})"
             for row in rows[:MAX_CAVEATS]
         ]
         if more := rows[MAX_CAVEATS:]:
@@ -240,6 +218,6 @@ class Report:
         """The first failure of each server or file that may have missing names or lines."""
         failures: dict[str, Failure] = {}
         for row in self.mappings:
-            for failure in row.failures if row.locations else ():
+            for failure in row.outcome.failures if row.locations else ():
                 failures.setdefault(failure.place, failure)
         return list(failures.values())

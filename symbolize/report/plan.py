@@ -40,9 +40,9 @@ def details(row: MappingRow, verbose: bool) -> Iterator[str]:
     if row.build_id:
         yield f"build id {row.build_id}"
     if row.files:
-        yield f"use {', '.join(row.files)}{how_sure(row)}" + (f", {row.state}" if row.state else "")
-    if row.wanted:
-        yield f"wanted: {' and '.join(row.wanted)} of {row.wanted_id}"
+        yield f"use {', '.join(row.files)}{how_sure(row)}" + (f", {row.outcome.state}" if row.outcome.state else "")
+    if row.outcome.wanted:
+        yield f"wanted: {' and '.join(row.outcome.wanted)} of {row.outcome.wanted_id}"
     for reason, number, _ in row.misses:
         yield f"{locations(row, number)} without names: {TEXTS[reason]}" + (f" ({row.detail})" if row.detail else "")
     for problem in row.problems:

@@ -87,8 +87,8 @@ def mapping_details(report: Report, row: MappingRow, verbose: bool) -> Iterator[
     if row.approximate_lines:
         number = locations(row, row.approximate_lines)
         yield f"{number}: approximate lines, the nearest earlier ones of their functions"
-    if row.stack_check is not None:
-        yield calls_text(row.stack_check)
+    if row.outcome.stack_check is not None:
+        yield calls_text(row.outcome.stack_check)
     for problem in row.problems:
         yield f"problem: {problem}"
     if verbose:
@@ -170,4 +170,4 @@ def how_sure(row: MappingRow) -> str:
     """The mark of files that may not be those that ran."""
     if row.verified:
         return ""
-    return f" ({row.sureness})"
+    return f" ({row.outcome.sureness})"

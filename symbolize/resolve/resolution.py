@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from symbolize.binaries import Kind
 from symbolize.core.arrays import Int32, Int64, UInt8, UInt64, distinct, is_among
 from symbolize.core.errors import ReadFailure
 from symbolize.core.mapped import CHANGED, ChangedFile, Failure, reason_of
+from symbolize.core.outcome import MappingOutcome
 from symbolize.core.reasons import Reason
-from symbolize.core.stack_check import StackCheck
-from symbolize.core.verdict import Verdict
 from symbolize.profile import NONE, Profile
 from symbolize.resolve.addresses import MappedAddresses
 from symbolize.resolve.mapping_record import NO_ROWS
@@ -30,39 +28,25 @@ AddressMap = Callable[[UInt64], MappedAddresses | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Resolution:
-    """What a mapping of the profile is resolved to, or what is in none (NONE).
+class Resolution(MappingOutcome):
+    """The outcome for a mapping, or for what is in none (NONE), with what leads to names.
 
     `binary` answers for it, if there is one, and consists of `files`; `address_map` leads to its vaddrs (None: its
-    segments do). `verdict` says whether it is the build that ran, `evidence` in words what that is known by, and
-    `is_by_id` that a build id agreed. If there is no binary, `reason` and `detail` explain why. `tried` are files and
-    servers with their outcomes. `wanted` lists what is still missing of the binary with the build id `wanted_id`:
-    "executable", "debuginfo".
+    segments do). `is_by_id` says that a build id agreed. If there is no binary, `reason` explains why.
 
     `locations` are all rows of the mapping; `rows` those that are code of the binary, `vaddrs` theirs, and `names` the
     functions they came with, if these are to be compared with what is found. `reused` are those at whose address
     several functions were, of which nothing says which ran. Of addresses in a file `load_bias` is what
     makes them vaddrs, modulo 2⁶⁴; `build_id` is that of the file, whole, where the profile has none and it is proven.
 
-    `failures` are servers that may have what is missing and failed, and files that could not be read to the end.
     `suspect` failed first and then did not: it is to blame for what is missed all the same (R285, names missed by
-    failures). `state` says of a binary that was not asked whether its symbol table is cached,
-    `stack_check` how well its callers agree with its call sites.
+    failures).
     """
 
     binary: Binary | SymbolListBinary | None = None
     address_map: AddressMap | None = None
-    files: Sequence[str] = ()
-    verdict: Verdict = Verdict.UNVERIFIED
     is_by_id: bool = False
-    evidence: str = ""
     reason: Reason = Reason.SYMBOLIZED
-    detail: str = ""
-    tried: Sequence[tuple[str, str]] = ()
-    problems: Sequence[str] = ()
-    wanted: Sequence[Kind] = ()
-    wanted_id: str = ""
-    mapping: int = NONE
     locations: Int64 = field(default_factory=lambda: NO_ROWS)
     rows: Int64 = field(default_factory=lambda: NO_ROWS)
     vaddrs: UInt64 = field(default_factory=lambda: NO_VADDRS)
@@ -70,20 +54,7 @@ class Resolution:
     reused: Int64 = field(default_factory=lambda: NO_ROWS)
     load_bias: int = 0
     build_id: str = ""
-    failures: Sequence[Failure] = ()
     suspect: Failure | None = None
-    state: str = ""
-    stack_check: StackCheck | None = None
-
-    @property
-    def verified(self) -> bool:
-        """Whether the binary is proved to be the build that ran."""
-        return self.verdict is Verdict.PROVED
-
-    @property
-    def sureness(self) -> str:
-        """The verdict, and what it is known by, in words."""
-        return self.verdict.by(self.evidence)
 
     @property
     def is_whole(self) -> bool:
@@ -101,7 +72,7 @@ class Resolution:
 
 def by_symbol_list(binary: SymbolListBinary, address_map: AddressMap) -> Resolution:
     """A list of functions as the answer; nothing in it proves that it belongs to the mapping."""
-    return Resolution(binary, address_map, [binary.path], tried=[(binary.path, "used, unverified")])
+    return Resolution(binary, address_map, files=[binary.path], tried=[(binary.path, "used, unverified")])
 
 
 def as_they_are(addresses: UInt64) -> MappedAddresses:

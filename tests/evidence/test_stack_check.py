@@ -28,7 +28,7 @@ def check(profile: Profile, variant: str) -> StackCheck:
     """What is found of the callers in the program."""
     with Symbolizer(FIXTURES / "bin" / variant, Options(check_stacks=True)) as symbolizer:
         rows = symbolizer.symbolize(profile).report.mappings
-    (found,) = [row.stack_check for row in rows if row.stack_check is not None]
+    (found,) = [row.outcome.stack_check for row in rows if row.outcome.stack_check is not None]
     return found
 
 
@@ -94,7 +94,7 @@ def test_functions_at_one_place_of_two_binaries(tmp_path: Path) -> None:
     for callee, share in ((one.begin["right"], 1), (other.begin["twin"] + shift, 0)):
         with Symbolizer(tmp_path, Options(check_stacks=True)) as symbolizer:
             result = symbolizer.symbolize(load(io.BytesIO(gperftools_profile([(1, [callee, caller])], maps.encode()))))
-        (found,) = [row.stack_check for row in result.report.mappings if row.stack_check is not None]
+        (found,) = [row.outcome.stack_check for row in result.report.mappings if row.outcome.stack_check is not None]
         assert found.judged > 0 and found.share == share
 
 

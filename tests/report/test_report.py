@@ -438,7 +438,7 @@ def test_hints_count_what_they_help_with() -> None:
     bare = Place(0x1100, 1, (Line("bare"),))
     lined, unnamed = Place(0x1200, 1, (Line("f", "a.c", 1),)), Place(0x1300, 1)
     made = report([([bare], [6]), ([lined], [2]), ([unnamed], [2])], {unnamed: Reason.OUTSIDE_SYMBOLS})
-    made.mappings[0].files, made.mappings[0].build_id = ["app"], ""
+    made.mappings[0].outcome, made.mappings[0].build_id = Resolution(mapping=0, files=["app"]), ""
     hints = render(made, width=200).partition("what to do\n")[2]
     assert "names only, no lines (60.0 %, 1 mapping)" in hints
     assert "unverified: too little speaks for the file (80.0 %, 1 mapping)" in hints

@@ -66,7 +66,7 @@ def looked_up(profile: Profile, folder: Path) -> tuple[list[list[str]], StackChe
     """The functions on the stacks of a profile with tail calls, and what is found of its callers."""
     with Symbolizer(folder, Options(tail_calls=True, check_stacks=True)) as symbolizer:
         result = symbolizer.symbolize(profile)
-    (found,) = [row.stack_check for row in result.report.mappings if row.stack_check is not None]
+    (found,) = [row.outcome.stack_check for row in result.report.mappings if row.outcome.stack_check is not None]
     return [[frame.function for frame in stack] for stack in result.profile.stacks()], found
 
 
@@ -141,6 +141,8 @@ def test_recorded_by_clang() -> None:
     recorded = load(FIXTURES / "profiles" / "gperftools" / "spectra-clang-pie.prof")
     with Symbolizer(FIXTURES / "bin" / "clang-pie", Options(check_stacks=True)) as symbolizer:
         found = [
-            row.stack_check for row in symbolizer.symbolize(recorded).report.mappings if row.stack_check is not None
+            row.outcome.stack_check
+            for row in symbolizer.symbolize(recorded).report.mappings
+            if row.outcome.stack_check is not None
         ]
     assert len(found) == 2 and all(each.confirmed > 0 and each.contradicted == 0 for each in found)

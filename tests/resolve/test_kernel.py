@@ -297,7 +297,7 @@ class TestOtherKernels:
         self.refuted(tmp_path, f"release {RELEASE}", release="6.18.44")
         names, row = self.named(tmp_path, release=RELEASE)
         assert names == ["f3", "f70", "f400"]
-        assert row.sureness == "unverified: same release of the kernel"
+        assert row.outcome.sureness == "unverified: same release of the kernel"
         path.rename(tmp_path / "System.map")
         assert self.named(tmp_path, release="6.18.44")[0] == ["f3", "f70", "f400"]
         folder = tmp_path / "lib" / "modules" / RELEASE
@@ -346,7 +346,7 @@ class TestOtherKernels:
         path.write_text(path.read_text().replace(" f511\n", f" f511\n{LINKED + MOVED + SIZE + 8:016x} D _edata\n"))
         names, row = self.named(tmp_path, end=LINKED + MOVED + SIZE + 8)
         assert names == ["f3", "f70", "f400"]
-        assert row.sureness == "unverified: same length of the kernel"
+        assert row.outcome.sureness == "unverified: same length of the kernel"
 
     @pytest.mark.parametrize("shift", [MOVED + 0x10_0000, MOVED - 0x1000, MOVED - LINKED + 0xFFFF_8000_0800_0000])
     def test_shift(self, tmp_path: Path, shift: int) -> None:

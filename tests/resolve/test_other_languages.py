@@ -45,7 +45,7 @@ def symbolized(profile: Profile, folder: Path) -> Result:
     with Symbolizer(folder, Options(tail_calls=True, check_stacks=True)) as symbolizer:
         result = symbolizer.symbolize(profile)
     assert encode(result.profile) == encode(plain.profile)
-    assert all(row.stack_check is None for row in result.report.mappings)
+    assert all(row.outcome.stack_check is None for row in result.report.mappings)
     return result
 
 

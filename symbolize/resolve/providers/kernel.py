@@ -155,7 +155,7 @@ class Kernels:
         return Resolution(
             binary,
             partial(in_image, binary.loaded, shift._replace(distance=shift.distance + binary.shift & TOP)),
-            files,
+            files=files,
             verdict=Verdict.by_identity(found.verified or shift == named),
             tried=[*found.tried, (files[0], f"moved by {signed(shift.distance):#x}: {shift.evidence}")],
             problems=unreadable,

@@ -96,7 +96,7 @@ class Members:
         tried = [(how, "found " + ", ".join(files) + ("" if verified else ", unverified"))]
         problems = [misfit(images[0], build[0]) for build in builds if build[0] not in images]
         verdict = Verdict.by_identity(mapping.is_proof)
-        return Resolution(binary, address_map, files, verdict, verified, tried=tried, problems=problems)
+        return Resolution(binary, address_map, verified, files=files, verdict=verdict, tried=tried, problems=problems)
 
     @property
     def count(self) -> int:

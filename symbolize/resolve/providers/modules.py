@@ -107,4 +107,4 @@ def answer(binary: Binary, mapping: MappingRecord, *, verified: bool) -> Resolut
     how = f"build id {mapping.build_id}" if verified else "release and name"
     tried = [(how, f"found {image.path}" + ("" if verified else ", unverified"))]
     verdict = Verdict.by_identity(verified and mapping.is_proof)
-    return Resolution(binary, address_map, [image.path], verdict, verified, tried=tried)
+    return Resolution(binary, address_map, verified, files=[image.path], verdict=verdict, tried=tried)

@@ -85,7 +85,7 @@ class SymbolFiles:
 
         paths = [found.path, *(image.path for image in images)]
         verdict = Verdict.by_identity(mapping.is_proof)
-        return Resolution(found.binary, address_map, paths, verdict, bool(build_id), tried=tried)
+        return Resolution(found.binary, address_map, bool(build_id), files=paths, verdict=verdict, tried=tried)
 
     def _breakpad_of(self, build_id: str, name: str) -> Found | Resolution | None:
         """The symbol file of Breakpad, or why none of them is used."""

@@ -52,4 +52,6 @@ def find_vdso(index: BinaryIndex, opened: OpenBinaries, mapping: MappingRecord) 
 
     files = [image.path for image in binary.files]
     verdict = Verdict.by_identity(mapping.is_proof)
-    return Resolution(binary, address_map, files, verdict, found.verified, tried=found.tried, problems=unreadable)
+    return Resolution(
+        binary, address_map, found.verified, files=files, verdict=verdict, tried=found.tried, problems=unreadable
+    )

@@ -1,0 +1,48 @@
+"""What came of a mapping, as it is found out and as it is reported."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from symbolize.core.arrays import NONE
+from symbolize.core.mapped import Failure
+from symbolize.core.stack_check import StackCheck
+from symbolize.core.verdict import Verdict
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MappingOutcome:
+    """The result for one mapping of the profile, or for the locations without one (NONE).
+
+    `verdict` says whether the `files` are of the build that ran, `evidence` in words what that is known by; `detail`
+    says why no file was used. `tried` are paths and servers with their outcome. `wanted` are the files of the binary
+    with the build id `wanted_id` that are missing: "executable", "debuginfo". `state` of a plan says whether the
+    symbol table is there. `failures` are servers and files that may have missing names and failed. `stack_check` says
+    how well stacks agree with the call sites of files.
+    """
+
+    mapping: int = NONE
+    files: Sequence[str] = ()
+    verdict: Verdict = Verdict.UNVERIFIED
+    evidence: str = ""
+    detail: str = ""
+    tried: Sequence[tuple[str, str]] = ()
+    problems: Sequence[str] = ()
+    wanted: Sequence[str] = ()
+    wanted_id: str = ""
+    state: str = ""
+    failures: Sequence[Failure] = ()
+    stack_check: StackCheck | None = None
+
+    @property
+    def verified(self) -> bool:
+        """Whether the files are proved to be of the build that ran."""
+        return self.verdict is Verdict.PROVED
+
+    @property
+    def sureness(self) -> str:
+        """The verdict, and what it is known by, in words."""
+        return self.verdict.by(self.evidence)
+
+    def alone(self) -> "MappingOutcome":
+        """The outcome without what subclasses add: reports outlive the binaries and arrays of a run."""
+        return MappingOutcome(**{each.name: getattr(self, each.name) for each in fields(MappingOutcome)})
