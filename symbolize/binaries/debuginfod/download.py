@@ -236,25 +236,6 @@ class Downloader:
                     if wait is not None and wait > self._limits.longest_wait:
                         server.pause(wait)
                         break
-                except FileTooLarge as error:
-                    outcome = ServerAnswer("too-large", f"too large: {error}")
-                    break
-                except Refused as error:
-                    outcome = ServerAnswer("failed", f"refused: {error}")
-                    break
-                except Wrong as error:
-                    outcome = ServerAnswer("wrong", str(error))
-                    break
-                except Large as large:
-                    outcome = ServerAnswer(
-                        "too-large", f"{large.size:,} bytes announced, so sections are fetched instead"
-                    )
-                    request.outcomes[server] = outcome
-                    request.large = server
-                    break
-                except OSError as error:
-                    outcome = ServerAnswer("failed", f"cannot be written: {os_error_text(error)}")
-                    break
                 # Whoever had the file and lost it makes room for the others first.
                 if tries >= self._limits.retries or server.closed() or (request.claimed is server and len(calls) > 1):
                     break
@@ -265,10 +246,10 @@ class Downloader:
             request.outcomes[server] = outcome
         except Cancelled:
             pass
-        except NetworkFailure as error:  # ended while waiting
-            request.outcomes[server] = ServerAnswer("failed", str(error))
         except Exception as error:  # never without an outcome
-            request.outcomes[server] = ServerAnswer("failed", f"{type(error).__name__}: {printable(str(error))[:200]}")
+            request.outcomes[server] = ended_by(error)
+            if isinstance(error, Large):
+                request.large = server
         finally:
             self.transport.end_call(call)
             events.put(server)
@@ -389,6 +370,24 @@ class Downloader:
         request.outcomes[server] = ServerAnswer("found", "found")
         request.origin = answer.header("X-DEBUGINFOD-FILE")
         request.won = self._cache.path_of(request.build_id, request.entry)  # last: whoever waits reads the others then
+
+
+def ended_by(error: Exception) -> ServerAnswer:
+    """What came of a server where asking it again would not help."""
+    match error:
+        case Large():
+            return ServerAnswer("too-large", f"{error.size:,} bytes announced, so sections are fetched instead")
+        case FileTooLarge():
+            return ServerAnswer("too-large", f"too large: {error}")
+        case Refused():
+            return ServerAnswer("failed", f"refused: {error}")
+        case Wrong():
+            return ServerAnswer("wrong", str(error))
+        case NetworkFailure():
+            return ServerAnswer("failed", str(error))
+        case OSError():
+            return ServerAnswer("failed", f"cannot be written: {os_error_text(error)}")
+    return ServerAnswer("failed", f"{type(error).__name__}: {printable(str(error))[:200]}")
 
 
 def retry_after(text: str) -> float | None:
