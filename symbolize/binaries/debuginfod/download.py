@@ -332,7 +332,7 @@ class Downloader:
 
     def _receive(self, request: Request, server: Server, answer: HttpAnswer, partial: Partial | None) -> None:
         """Append to the part received before, check the file, and rename it to its final name."""
-        limits, total = self._limits, answer.announced
+        total = answer.announced
         with self._cache.writing(request.build_id, request.entry) as file:
             done, head, reported = 0, b"", time.monotonic()
             if partial is not None:
@@ -340,9 +340,7 @@ class Downloader:
                     shutil.copyfileobj(before, file, CHUNK)
                 done, head = file.tell(), ELF_MAGIC
             try:
-                for data in answer.body(
-                    request.limit, limits.answer_time, limits.stall_time, limits.min_rate, limits.total_time
-                ):
+                for data in answer.body(request.limit, self._limits):
                     head = (head + data)[: len(ELF_MAGIC)] if len(head) < len(ELF_MAGIC) else head
                     if request.is_elf:
                         check_head(head)

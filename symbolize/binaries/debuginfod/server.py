@@ -104,7 +104,6 @@ class Server:
 
     url: str
     origin: Origin
-    path: str
     authorization: str = field(default="", repr=False)
     refusal: str = ""
     _gate: FailureGate = field(default_factory=lambda: FailureGate(MAX_FAILURES, PAUSE), repr=False)
@@ -124,12 +123,11 @@ class Server:
             raise UsageError("the URL of a debuginfod server has to begin with http:// or https:// and a host")
         if parts.query or parts.fragment:
             raise UsageError(f"the URL of the debuginfod server at {origin[1]} has a query or a fragment")
-        path = parts.path.rstrip("/")
         authorization = ""
         if parts.username is not None:
             pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             authorization = "Basic " + base64.b64encode(pair.encode()).decode()
-        return cls(url_of(origin) + path, origin, path, authorization, refusal)
+        return cls(url_of(origin) + parts.path.rstrip("/"), origin, authorization, refusal)
 
     def answered(self) -> None:
         """The server gave an HTTP answer, of whatever kind."""
@@ -220,7 +218,7 @@ def parse_servers(words: Iterable[str]) -> tuple[list[Server], list[str]]:
             server = Server.parse(word, refusal)
         except UsageError as error:
             problems.append(str(error))
-            server = Server(f"URL {count} of DEBUGINFOD_URLS", ("", "", 0), "", refusal=str(error))
+            server = Server(f"URL {count} of DEBUGINFOD_URLS", ("", "", 0), refusal=str(error))
         servers.setdefault((server.url, server.authorization), server)
     return list(servers.values()), problems
 

@@ -25,7 +25,7 @@ from urllib3.exceptions import (
 )
 
 from symbolize.binaries.debuginfod.cache import FileTooLarge
-from symbolize.binaries.debuginfod.server import DEFAULT_PORTS, Origin, Server, origin_of, url_of
+from symbolize.binaries.debuginfod.server import DEFAULT_PORTS, Limits, Origin, Server, origin_of, url_of
 from symbolize.binaries.unpack import LIMITS
 from symbolize.core.compression import GZIP, CompressionError, Counted, CutShort, inflate
 from symbolize.core.errors import UsageError, printable
@@ -192,12 +192,10 @@ class HttpAnswer:
         known = [size for size in sizes if size is not None]
         return max(known) if known else None
 
-    def body(self, limit: int, answer_time: float, stall_time: float, min_rate: float, total: float) -> Iterator[bytes]:
+    def body(self, limit: int, limits: Limits) -> Iterator[bytes]:
         """The file, decoded, at most `limit` bytes of it.
 
-        Raises NetworkFailure if fewer than `min_rate` bytes a second come over `stall_time` seconds, the beginning
-        takes longer than `answer_time` or all of it longer than `total`, or the connection breaks; FileTooLarge;
-        Refused.
+        Raises NetworkFailure if it comes too slowly for `limits`, or the connection breaks; FileTooLarge; Refused.
         """
         if self.encoding not in ("", "gzip", "x-gzip"):
             raise Refused(f"content encoding {self.encoding!r} was not asked for")
@@ -205,7 +203,7 @@ class HttpAnswer:
         if announced is not None and announced > limit:
             raise FileTooLarge(f"{announced:,} bytes announced, {limit:,} allowed")
         # Encoded content may be a little longer than the file.
-        raw = self._raw(limit + (limit >> 8) + CHUNK, answer_time, stall_time, min_rate, total)
+        raw = self._raw(limit + (limit >> 8) + CHUNK, limits)
         came = Counted(raw)
         count = self.begin or 0
         for data in _inflated(came) if self.encoding else raw:
@@ -220,8 +218,8 @@ class HttpAnswer:
             raise NetworkFailure(f"cut off: {count:,} of {size:,} bytes")
         self._done = True
 
-    def _raw(self, limit: int, answer_time: float, stall_time: float, min_rate: float, total: float) -> Iterator[bytes]:
-        length, count = self.number("Content-Length"), 0
+    def _raw(self, limit: int, limits: Limits) -> Iterator[bytes]:
+        length, count, stall_time, total = self.number("Content-Length"), 0, limits.stall_time, limits.total_time
         began = since = time.monotonic()
         at = 0
         self._call.set_timeout(stall_time)
@@ -244,13 +242,13 @@ class HttpAnswer:
             yield data
             now = time.monotonic()
             if now - since >= stall_time:
-                if count - at < min_rate * (now - since):
+                if count - at < limits.min_rate * (now - since):
                     raise NetworkFailure(f"stalled: {count - at:,} bytes in {now - since:.0f} s")
                 since, at = now, count
             if now - began > total:
                 raise NetworkFailure(f"not done after {total:g} s, {count:,} bytes came")
-            if count < FIRST_BYTES and now - began > answer_time:
-                raise NetworkFailure(f"stalled: only {count:,} bytes in {answer_time:g} s")
+            if count < FIRST_BYTES and now - began > limits.answer_time:
+                raise NetworkFailure(f"stalled: only {count:,} bytes in {limits.answer_time:g} s")
         if length is not None and count != length:
             raise NetworkFailure(f"cut off: {count:,} of {length:,} bytes")
 
