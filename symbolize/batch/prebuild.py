@@ -94,13 +94,12 @@ def build_one(files: list[tuple[str, str]], index: BinaryIndex, cache: TableCach
     opened = open_images(BinaryMatch(paths, expected=dict(files)))
     if not opened.images:
         return Built(paths, failure="; ".join(opened.unreadable))
-    binaries: list[Binary] = []
     try:
         if not any(len(image.code_ranges[0]) for image in opened.images):
             return Built(paths)
         for build in builds_of(opened.images):
-            binaries.append(Binary(build, Companions(index, [each.path for each in build]), cache))
-        built = [make_table(binary, cache) for binary in binaries]
+            opened.binaries.append(Binary(build, Companions(index, [each.path for each in build]), cache))
+        built = [make_table(binary, cache) for binary in opened.binaries]
     except MemoryError:
         return Built(paths, failure=f"{paths[0]}: out of memory")
     except InputError as error:
@@ -108,10 +107,7 @@ def build_one(files: list[tuple[str, str]], index: BinaryIndex, cache: TableCach
     except Exception as error:  # one binary must not stop the others
         return Built(paths, failure=f"{paths[0]}: {type(error).__name__}: {error}")
     finally:
-        for binary in binaries:
-            binary.close()
-        for image in opened.images:
-            image.close()
+        opened.close()
     if failed := next((each.failure for each in built if each.failure), ""):
         return Built(paths, failure=failed)
     problems = [*opened.unreadable, *(problem for each in built for problem in each.problems), *cache.problems]

@@ -37,13 +37,10 @@ class Addr2line:
 
     def _opened(self) -> Module:
         try:
-            module = self._binaries.module(Wanted(self._options.object))
+            return self._binaries.module_again(Wanted(self._options.object))
         except InputError as error:
             problem = "file format not recognized" if error.problem == NOT_AN_OBJECT else error.problem
             raise InputError(self._options.object, problem) from error
-        if module is None:
-            raise InputError(self._options.object, "cannot be opened again")
-        return module
 
     def answers(self, lines: Sequence[bytes]) -> list[bytes]:
         """The answers to some lines, in their order; the file is asked once for all of them."""

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from symbolize.core.arrays import TOP
-from symbolize.core.errors import InputError, UsageError
+from symbolize.core.errors import UsageError
 from symbolize.core.reasons import Reason
 from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.drop_in.llvm_requests import symbol_and_offset
@@ -66,10 +66,7 @@ class Addresses:
 
     def module(self) -> Module:
         """The binary, opened. Raises InputError if that failed, since it changed."""
-        module = self._binaries.module(self._wanted)
-        if module is None:
-            raise InputError(self._wanted.name, "cannot be opened again")
-        return module
+        return self._binaries.module_again(self._wanted)
 
     @property
     def doubt(self) -> str:

@@ -2,9 +2,9 @@
 
 import errno
 import os
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from symbolize.binaries import BinaryIndex, Companions, Servers, find_binary, is_build_id
@@ -15,6 +15,7 @@ from symbolize.core.files import os_error_text
 from symbolize.core.reasons import Reason
 from symbolize.elf import read_build_id
 from symbolize.resolve.module import Module, open_module
+from symbolize.resolve.pool import BinaryPool
 from symbolize.symbols import TableCache
 
 MAX_OPEN: Final = 64
@@ -59,32 +60,29 @@ class Binaries(Closeable):
 
     def __init__(self, places: Places, cache: TableCache | None, servers: Servers | None = None) -> None:
         self._places, self._cache, self._servers = places, cache, servers
-        self._open: OrderedDict[Wanted, Module] = OrderedDict()
+        self._pool: BinaryPool[Wanted, Module] = BinaryPool(MAX_OPEN)
         self._failed: dict[Wanted, None] = {}
-        self._indexes: dict[Wanted, list[BinaryIndex]] = {}
         self._base = cache.base if cache is not None and places.binaries else None
         self._index = BinaryIndex(places.binaries, self._base, servers)
 
     def module(self, wanted: Wanted) -> Module | None:
         """The binary at a path or with a build id; None if that failed before. Raises InputError the first time."""
-        module = self._open.get(wanted)
-        if module is not None and module.binary.has_changed:
-            self._close(wanted)
-            module = None
-        if module is not None:
-            self._open.move_to_end(wanted)
-            return module
         if wanted in self._failed:
             return None
         try:
-            module = self._opened(wanted)
+            module = self._pool.hold(wanted, partial(self._opened, wanted))
         except SymbolizeError:
             if len(self._failed) < MAX_FAILED:
                 self._failed[wanted] = None
             raise
-        self._open[wanted] = module
-        while len(self._open) > MAX_OPEN:
-            self._close(next(iter(self._open)))
+        self._pool.release(module)  # one at a time is used, and the last one stays open
+        return module
+
+    def module_again(self, wanted: Wanted) -> Module:
+        """As `module`, of a binary that was open before. Raises InputError each time."""
+        module = self.module(wanted)
+        if module is None:
+            raise InputError(wanted.name, "cannot be opened again")
         return module
 
     def called(self, name: str) -> str | None:
@@ -95,7 +93,7 @@ class Binaries(Closeable):
 
     def has_symbol_table(self, wanted: Wanted) -> bool:
         """Whether the file that was opened has a table of all symbols itself, not only its debug file."""
-        module = self._open.get(wanted)
+        module = self._pool.get(wanted)
         return module is not None and module.binary.loaded.find(".symtab") is not None
 
     def _opened(self, wanted: Wanted) -> Module:
@@ -112,30 +110,17 @@ class Binaries(Closeable):
             index = BinaryIndex([*files, *self._places.binaries], self._base, self._servers)
             roots = [os.path.dirname(os.path.abspath(files[0])), *(os.path.join(each, ".dwz") for each in folders)]
             nearby = BinaryIndex([*self._places.binaries, *filter(os.path.isdir, roots)], depth=COMPANION_DEPTH)
-        self._indexes[wanted] = [each for each in (index, nearby) if each is not self._index]
+        owned = [each for each in (index, nearby) if each is not self._index]
 
         def companions(paths: Sequence[str]) -> Companions:
             package = self._places.package
             return WithPackage(nearby, paths, package) if package else Companions(nearby, paths)
 
-        try:
-            return open_module(name, index, self._cache, companions, wanted.is_build_id)
-        except BaseException:
-            self._close_indexes(wanted)
-            raise
-
-    def _close(self, wanted: Wanted) -> None:
-        self._open.pop(wanted).close()
-        self._close_indexes(wanted)
-
-    def _close_indexes(self, wanted: Wanted) -> None:
-        for index in self._indexes.pop(wanted, ()):
-            index.close()
+        return open_module(name, index, self._cache, companions, wanted.is_build_id, owned)
 
     def close(self) -> None:
         """Close all files."""
-        for wanted in list(self._open):
-            self._close(wanted)
+        self._pool.close()
         self._index.close()
 
 

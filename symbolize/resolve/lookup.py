@@ -34,7 +34,6 @@ def lookup(
         name = os.fspath(binary)
         roots = [*([name] if os.path.isfile(name) else []), *folders]
         index = BinaryIndex(roots, base.base if base is not None and folders else None, as_servers(servers, held))
-        held.callback(index.close)
-        module = open_module(name, index, base)
+        module = open_module(name, index, base, owned=[index])
         held.callback(module.close)
         return module.answer(vaddrs).frames

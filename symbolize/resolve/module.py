@@ -14,12 +14,13 @@ from symbolize.core.arrays import TOP, UInt64, distinct_inverse
 from symbolize.core.errors import InputError, SymbolizeError
 from symbolize.elf import without_tag
 from symbolize.resolve.opened import OpenBinaries
+from symbolize.resolve.pool import Pooled
 from symbolize.symbols import Answer, Binary, TableCache, as_vaddrs
 
 PAGE: Final = 1 << 12
 
 
-class Module:
+class Module(Pooled):
     """One binary, which one request at a time uses."""
 
     def __init__(self, opened: OpenBinaries, binary: Binary, build_id: str, path: str = "", is_verified: bool = True):
@@ -33,6 +34,11 @@ class Module:
         self.is_verified = is_verified
         # Vaddrs are those of the file that was asked for, else of the one with the code.
         self._shift = np.uint64(0 if path and path != binary.loaded.path else binary.shift)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether one of the files changed since it was opened."""
+        return self.binary.has_changed
 
     @property
     def base(self) -> int:
@@ -91,14 +97,15 @@ def open_module(
     cache: TableCache | None,
     companions: Callable[[Sequence[str]], Companions] | None = None,
     by_build_id: bool | None = None,
+    owned: Sequence[BinaryIndex] = (),
 ) -> Module:
     """The binary at the path `name`, which is one of the roots of `index`, with what the index has of its build and by
-    its debug link, or the binary of `index` with the build id `name`; its `companions` as `OpenBinaries` has them.
-    Raises InputError if there is none or it cannot be read.
+    its debug link, or the binary of `index` with the build id `name`; its `companions` and what is
+    `owned` as `OpenBinaries` has them. Raises InputError if there is none or it cannot be read.
 
     Unless `by_build_id` says which of both `name` is, what could be a build id is a path if there is such a file.
     """
-    opened = OpenBinaries(index, cache, companions)
+    opened = OpenBinaries(index, cache, companions, owned)
     if by_build_id is None:
         by_build_id = may_be_build_id(name)
     try:

@@ -1,15 +1,19 @@
 """The binaries that are open, each once, by their files."""
 
 import errno
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
 
 from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, has_build_id
+from symbolize.core.closing import Closeable
 from symbolize.core.errors import ReadFailure
 from symbolize.core.files import os_error_text
 from symbolize.core.mapped import CHANGED, ChangedFile
 from symbolize.elf import ElfError, ElfImage
 from symbolize.evidence.choice import HOW_FOUND, Candidate, ordered
+from symbolize.resolve.pool import BinaryPool, Pooled
 from symbolize.symbols import Binary, TableCache, builds_of
 
 MAX_UNUSED = 64
@@ -24,24 +28,39 @@ LASTING: Final = (
 memory or descriptors."""
 
 
-class Opened(NamedTuple):
+@dataclass(eq=False)
+class OpenFiles(Pooled):
     """The binaries that some files make, of each build one, and which files cannot be read, and why.
 
     `images` are all files that could be opened, those that no binary uses too. `unusable` are the paths of the others,
-    and `failures` what may pass of their reasons.
+    and `failures` what may pass of their reasons. `files` were asked for, with the build ids that they have to have.
     """
 
-    binaries: list[Binary]
-    unreadable: list[str]
-    images: Sequence[ElfImage] = ()
-    unusable: Sequence[str] = ()
-    failures: Sequence[ReadFailure] = ()
+    binaries: list[Binary] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    images: list[ElfImage] = field(default_factory=list)
+    unusable: list[str] = field(default_factory=list)
+    failures: list[ReadFailure] = field(default_factory=list)
+    files: Sequence[tuple[str, str]] = ()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a file changed since it was opened."""
+        return any(image.has_changed for image in self.images)
+
+    def close(self) -> None:
+        """Close the files."""
+        for binary in self.binaries:
+            binary.close()
+        for image in self.images:
+            image.close()
 
 
-class OpenBinaries:
+class OpenBinaries(Closeable):
     """The binaries below the roots of `index` that are open; their tables are kept in `cache`, if there is one.
 
     `companions` are the split units and supplementary files of the binary with some files; by default those in `index`.
+    `owned` are closed with the binaries.
     """
 
     def __init__(
@@ -49,19 +68,20 @@ class OpenBinaries:
         index: BinaryIndex,
         cache: TableCache | None,
         companions: Callable[[Sequence[str]], Companions] | None = None,
+        owned: Sequence[BinaryIndex] = (),
     ) -> None:
         self._index = index
         self._cache = cache
         self._companions = companions or (lambda paths: Companions(index, paths))
-        self._opened: dict[tuple[str, ...], Opened] = {}
-        self._expected: dict[str, str] = {}
+        self._owned = owned
+        self._pool: BinaryPool[Hashable, OpenFiles] = BinaryPool(MAX_UNUSED)
+        self._asked: list[tuple[tuple[str, ...], OpenFiles]] = []
         self._used: set[tuple[str, ...]] = set()
-        self._asked: list[tuple[str, ...]] = []
-        self._new: set[tuple[str, ...]] = set()
+        self._new: set[OpenFiles] = set()
         self.reopened: ReadFailure | None = None
 
     def __len__(self) -> int:
-        return len(self._opened)
+        return len(self._pool)
 
     def candidates(self, place: str, found: BinaryMatch) -> tuple[list[Candidate[BinaryMatch]], list[str]]:
         """The builds that the files of `found` are of, and which files cannot be read, and why.
@@ -97,28 +117,35 @@ class OpenBinaries:
         builds = self.open(found).binaries
         return next((each for each in builds if path in (image.path for image in each.files)), None)
 
-    def open(self, found: BinaryMatch) -> Opened:
-        """The binaries that the files of `found` make, opened once, and anew where a file changed since."""
+    def open(self, found: BinaryMatch) -> OpenFiles:
+        """The binaries that the files of `found` make, opened once, and anew where a file changed since. They stay open
+        until `close_unused`, or to the end with `use`."""
         key = tuple(found.paths)
-        self._asked.append(key)
-        known = self._opened.pop(key, None)
-        changed = next((image for image in known.images if image.has_changed), None) if known is not None else None
-        if changed is not None:
-            self.reopened = ChangedFile(changed.path, CHANGED)
-        if known is None or changed is not None:
-            self._expected |= {path: found.expects(path) for path in key}
-            known = open_images(found)
-            known.binaries.extend(self._binary(build) for build in (builds_of(known.images) if known.images else ()))
-            self._new.add(key)
-        self._opened[key] = known  # the last to be closed
-        return known
+        before = self._pool.get(key)
+        opened = self._pool.hold(key, partial(self._opened, found))
+        self._asked.append((key, opened))
+        if opened is not before:
+            self._new.add(opened)
+            changed = [image.path for image in before.images if image.has_changed] if before is not None else []
+            self.reopened = ChangedFile(changed[0], CHANGED) if changed else self.reopened
+        return opened
+
+    def _opened(self, found: BinaryMatch) -> OpenFiles:
+        opened = open_images(found)
+        for build in builds_of(opened.images) if opened.images else ():
+            opened.binaries.append(Binary(build, self._companions([each.path for each in build]), self._cache))
+        return opened
+
+    def part(self, key: Hashable, opener: Callable[[], OpenFiles]) -> OpenFiles:
+        """What is open of a part of a file, or what `opener` makes of it, anew where a file changed since. It stays
+        open to the end."""
+        return self._pool.hold((None, key), opener)
 
     def begin(self) -> None:
         """From now on `failure` is about what will be opened, and `reopened` about what is opened anew since it changed
         between two questions."""
         self.reopened = None
-        self._asked.clear()
-        self._new.clear()
+        self.close_unused()
 
     def failure(self) -> ReadFailure | None:
         """What became of the files that were opened since `begin`: None if all could be read, and did not change since,
@@ -127,23 +154,17 @@ class OpenBinaries:
         Where the index is out of date the folders are walked again (R284, files that are replaced).
         """
         found: ReadFailure | None = None
-        for key in dict.fromkeys(self._asked):
-            opened = self._opened.get(key)
-            if opened is None:
-                continue
+        for key, opened in dict(self._asked).items():
             failures = [*opened.failures]
             failures += [ChangedFile(image.path, CHANGED) for image in opened.images if image.has_changed]
             paths = [*opened.unusable, *(failure.source for failure in failures)]
-            if key in self._new:
+            if opened in self._new:
                 paths += [image.path for image in opened.images]
             failures += [ChangedFile(path, CHANGED) for path in paths if self._index.look_again(path)]
             if failures:
                 found = found or failures[0]
-                del self._opened[key]  # who uses it still has it open
+                self._pool.drop(key)  # who uses it still has it open
         return found
-
-    def _binary(self, images: list[ElfImage]) -> Binary:
-        return Binary(images, self._companions([image.path for image in images]), self._cache)
 
     def use(self, found: BinaryMatch) -> None:
         """Keep the binaries of these files open until the end."""
@@ -151,54 +172,41 @@ class OpenBinaries:
 
     def close_unused(self) -> None:
         """Close candidates that were not chosen, all but those that were asked for last."""
-        unused = [key for key in self._opened if key not in self._used]
-        for key in unused[:-MAX_UNUSED]:
-            for binary in self._opened.pop(key).binaries:
-                binary.close()
+        self._pool.release(*(opened for key, opened in self._asked if key not in self._used))
+        self._asked.clear()
+        self._new.clear()
 
-    def files_of(self, binary: Binary) -> list[tuple[str, str]] | None:
+    def files_of(self, binary: Binary) -> Sequence[tuple[str, str]] | None:
         """The files that were opened for a binary, with the build ids that they have to have; None if none were."""
-        for key, opened in self._opened.items():
-            if any(each is binary for each in opened.binaries):
-                return [(path, self._expected.get(path, "")) for path in key]
-        return None
-
-    def __iter__(self) -> Iterator[Binary]:
-        for opened in self._opened.values():
-            yield from opened.binaries
+        return next((each.files for each in self._pool if binary in each.binaries), ()) or None
 
     def close(self) -> None:
         """Close all binaries."""
-        for binary in self:
-            binary.close()
-        self._opened.clear()
-        self._expected.clear()
-        self._used.clear()
+        self._pool.close()
+        for each in self._owned:
+            each.close()
 
 
-def open_images(found: BinaryMatch) -> Opened:
+def open_images(found: BinaryMatch) -> OpenFiles:
     """The files of `found` that can be read and have not changed, and why the others are none of them."""
-    images: list[ElfImage] = []
-    unreadable: list[str] = []
-    unusable: list[str] = []
-    failures: list[ReadFailure] = []
+    opened = OpenFiles(files=[(path, found.expects(path)) for path in found.paths])
     for path in found.paths:
         try:
             image = ElfImage.open(path)
             if has_build_id(image.build_id, found.expects(path)):
-                images.append(image)
+                opened.images.append(image)
                 continue
             image.close()
             problem = f"{path}: has changed, its build id is now {image.build_id or 'none'}"
         except ReadFailure as error:
             problem = str(error)
-            failures.append(error)
+            opened.failures.append(error)
         except ElfError as error:
             problem = str(error)
         except OSError as error:
             problem = f"{path}: {os_error_text(error)}"
             if error.errno not in LASTING:
-                failures.append(ReadFailure(path, os_error_text(error)))
-        unreadable.append(problem)
-        unusable.append(path)
-    return Opened([], unreadable, images, unusable, failures)
+                opened.failures.append(ReadFailure(path, os_error_text(error)))
+        opened.unreadable.append(problem)
+        opened.unusable.append(path)
+    return opened

@@ -425,8 +425,7 @@ class Server:
         return await pool.run(job, lambda: self._release(held))
 
     def _release(self, held: Iterable[HeldModule]) -> None:
-        for module in held:
-            self.parts.modules.release(module)
+        self.parts.modules.release(*held)
 
     async def _found(self, build_ids: Iterable[str]) -> dict[str, FoundFrames]:
         """The modules with some ids, held; what is not open yet is opened, of one id at a time."""

@@ -18,6 +18,7 @@ from symbolize.core.files import file_lock
 from symbolize.core.heap import give_back
 from symbolize.resolve.module import Module
 from symbolize.resolve.opened import OpenBinaries
+from symbolize.resolve.pool import BinaryPool
 from symbolize.serve.metrics import ServerMetrics
 from symbolize.symbols import Binary, TableCache
 
@@ -54,17 +55,13 @@ class Watched(threading.local):
 class HeldModule(Module):
     """A binary that is closed when the last request that holds it is answered.
 
-    `users` and `is_retired` are those of `Modules`, and `walk` the walk after which its files were looked for.
-    `is_quick`: whether its whole table is at hand.
+    `walk` is the walk after which its files were looked for. `is_quick`: whether its whole table is at hand.
     """
 
     def __init__(self, opened: OpenBinaries, binary: Binary, found: BinaryMatch, walk: int) -> None:
         super().__init__(opened, binary, found.build_id)
-        self._looked_at = time.monotonic()
         self.paths, self.walk = tuple(found.paths), walk
-        self.users = 0
-        self.is_retired = self.is_quick = False
-        self.memory = 0
+        self.is_quick = False
 
     def prepare(self) -> str:
         """Have the table at hand, if the binary is not too large for that; where it came from."""
@@ -84,15 +81,6 @@ class HeldModule(Module):
         with self.used() as binary:
             return any(os.path.normpath(name) == wanted for name in binary.table().files)
 
-    @property
-    def has_changed(self) -> bool:
-        """Whether a file changed, as it was within the last second."""
-        now = time.monotonic()
-        if now - self._looked_at < FRESH_SECONDS:
-            return False
-        self._looked_at = now
-        return self.binary.has_changed
-
 
 class Modules:
     """The binaries below `roots`, and those that `servers` have, by build id or Breakpad id; used by many threads.
@@ -110,14 +98,14 @@ class Modules:
         self._stamp = os.path.join(shared, "walked")
         self._walked_at = 0
         self._lock = threading.Lock()
-        self._open: OrderedDict[str, HeldModule] = OrderedDict()
+        self._pool: BinaryPool[str, HeldModule] = BinaryPool(MAX_OPEN, FRESH_SECONDS, MAX_BYTES)
         self._full_ids: dict[str, str] = {}
         self._unknown: OrderedDict[str, None] = OrderedDict()
         self.index = BinaryIndex(roots, cache.base, self._servers)
         self.index.walk()
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._pool)
 
     def is_unknown(self, build_id: str) -> bool:
         """Whether nothing had the id, and the folders have not been walked since."""
@@ -126,32 +114,21 @@ class Modules:
     def hold(self, build_id: str) -> HeldModule | None:
         """The binary with a build id or Breakpad id if it is open, and the folders were not walked since: there may be
         further files of it. `release` has to follow."""
-        with self._lock:
-            module = self._open.get(self._full_ids.get(build_id, build_id))
-            if module is None or module.walk != self._walked_at or self.last_walk() != self._walked_at:
-                return None
-            module.users += 1
-            self._open.move_to_end(module.build_id)
-        if not module.has_changed:
+        module = self._pool.hold_open(self._full_ids.get(build_id, build_id))
+        if module is not None and module.walk == self._walked_at == self.last_walk():
             return module
-        self._retire(module)
-        self.release(module)
+        self.release(*filter(None, [module]))
         return None
 
-    def release(self, module: HeldModule) -> None:
-        """A module is not needed any more."""
-        with self._lock:
-            module.users -= 1
-            is_last = module.is_retired and not module.users
-        if is_last:
-            module.close()
+    def release(self, *modules: HeldModule) -> None:
+        """Some modules are not needed any more."""
+        self._pool.release(*modules)
+        self._note()
 
     @contextmanager
     def held(self, build_id: str) -> Iterator[HeldModule | None]:
         """The binary with a build id, opened if need be; None if there is none. Raises SymbolizeError."""
-        module = self.hold(build_id)
-        if module is None and self.open(build_id):
-            module = self.hold(build_id)
+        module = self.hold(build_id) or (self.hold(build_id) if self.open(build_id) else None)
         try:
             yield module
         finally:
@@ -193,17 +170,9 @@ class Modules:
         except BaseException:
             module.close()
             raise
-        with self._lock:
-            before = self._open.pop(module.build_id, None)
-            self._open[module.build_id] = module
-            self._know_as(build_id, module)
-            unused = [*([before] if before is not None else []), *self._surplus()]
-            for each in unused:
-                each.is_retired = True
-            closed = [each for each in unused if not each.users]
-            self._note()
-        for each in closed:
-            each.close()
+        self._pool.add(module.build_id, module)
+        self._know_as(build_id, module)
+        self.release(module)
         return True
 
     def _note_miss(self, build_id: str) -> None:
@@ -211,47 +180,30 @@ class Modules:
             self._unknown[build_id] = None
             if len(self._unknown) > MAX_UNKNOWN:
                 self._unknown.popitem(last=False)
-            gone = self._open.get(self._full_ids.get(build_id, build_id))
-            if gone is None:
-                return
-            gone.users += 1
-        self._retire(gone)
-        self.release(gone)
+        self._pool.drop(self._full_ids.get(build_id, build_id))
+        self._note()
 
     def _is_open(self, build_id: str, found: BinaryMatch, walk: int) -> bool:
         """Whether a binary is open with all the files that were found; then it is good until the next walk, and known
         by the id by which it was found."""
-        with self._lock:
-            module = self._open.get(found.build_id)
-            is_same = module is not None and found.verified and module.paths == tuple(found.paths)
-            if is_same and module is not None:
-                module.walk = walk
-                self._know_as(build_id, module)
-            return is_same
+        module = self._pool.get(found.build_id)
+        if module is None or not found.verified or module.paths != tuple(found.paths):
+            return False
+        module.walk = walk
+        self._know_as(build_id, module)
+        return True
 
     def _know_as(self, build_id: str, module: HeldModule) -> None:
-        if build_id != module.build_id:
-            self._full_ids[build_id] = module.build_id
-
-    def _surplus(self) -> Iterator[HeldModule]:
-        """Take the modules off the list that are too many or too large, those first that were not used for long."""
-        size = sum(module.memory for module in self._open.values())
-        while len(self._open) > MAX_OPEN or (size > MAX_BYTES and len(self._open) > 1):
-            _, module = self._open.popitem(last=False)
-            size -= module.memory
-            yield module
-        if len(self._full_ids) > 4 * MAX_OPEN:
-            self._full_ids = {key: full for key, full in self._full_ids.items() if full in self._open}
-
-    def _retire(self, module: HeldModule) -> None:
+        if build_id == module.build_id:
+            return
         with self._lock:
-            if self._open.get(module.build_id) is module:
-                del self._open[module.build_id]
-            module.is_retired = True
-            self._note()
+            self._full_ids[build_id] = module.build_id
+            if len(self._full_ids) > 4 * MAX_OPEN:
+                known = self._full_ids.items()
+                self._full_ids = {key: full for key, full in known if self._pool.get(full) is not None}
 
     def _note(self) -> None:
-        self._metrics.opened(len(self._open), sum(module.memory for module in self._open.values()))
+        self._metrics.opened(len(self._pool), self._pool.memory)
 
     def files(self, build_id: str) -> list[Entry]:
         """The files of a build, as they were when the folders were walked."""
@@ -304,10 +256,7 @@ class Modules:
 
     def close(self) -> None:
         """Close all files."""
-        with self._lock:
-            for module in self._open.values():
-                module.close()
-            self._open.clear()
+        self._pool.close()
         self.index.close()
 
     def _opened(self, found: BinaryMatch, walk: int) -> HeldModule | None:

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import file_digest
 from io import BytesIO
 from typing import Any, BinaryIO, Final, NamedTuple
@@ -23,6 +23,7 @@ from symbolize.options import DEFAULTS, Options
 from symbolize.pipeline import Symbolizer
 from symbolize.report import Report
 from symbolize.report.json import coverage
+from symbolize.resolve.pool import BinaryPool, Pooled
 from symbolize.storage.servers import AnyClient, open_servers
 from symbolize.storage.shared_cache import open_tables
 from symbolize.symbols import TableCache
@@ -113,6 +114,15 @@ def open_behind(urls: Sequence[str]) -> AnyClient | None:
     )
 
 
+class OpenSymbolizer(Symbolizer, Pooled):
+    """A symbolizer that stays from profile to profile, until it is old or has too much open."""
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether another one has to be made, which looks at the folders anew."""
+        return time.monotonic() - self.opened_at > RENEWED or self.open_binaries > MAX_OPEN
+
+
 class Profiles:
     """Symbolizes profiles, one at a time."""
 
@@ -120,15 +130,15 @@ class Profiles:
         self, roots: Sequence[str], cache: TableCache, servers: Servers | None, options: Options = DEFAULTS
     ) -> None:
         self._roots, self._cache, self._servers, self._options = roots, cache, servers, options
-        self._made: dict[Mode, tuple[float, Symbolizer]] = {}
+        self._pool: BinaryPool[Mode, OpenSymbolizer] = BinaryPool(len(MODES))
         self._walk = 0
 
     def notice_walk(self, walk: int) -> None:
         """Ask the index anew if the folders were walked since: the roots may have been replaced."""
         if walk != self._walk:
             self._walk = walk
-            for _, symbolizer in self._made.values():
-                symbolizer.index.close()
+            for each in self._pool:
+                each.index.close()
 
     def symbolized(self, body: BinaryIO, parameters: Mapping[str, str]) -> Symbolized:
         """A profile in any format, symbolized, as pprof (gzipped) or OTLP. An OTLP message stays what it is if OTLP is
@@ -165,16 +175,14 @@ class Profiles:
         return Symbolized(written.getvalue(), OUTPUTS["otlp"], "{}")
 
     def _symbolizer(self, mode: Mode) -> Symbolizer:
-        """The symbolizer of a mode, anew if it has become old or has too much open."""
-        made_at, symbolizer = self._made.get(mode, (0.0, None))
-        now = time.monotonic()
-        if symbolizer is None or now - made_at > RENEWED or symbolizer.open_binaries > MAX_OPEN:
-            if symbolizer is not None:
-                symbolizer.close()
-            options = replace(self._options, demangle=mode)
-            symbolizer = Symbolizer(self._roots, options, cache=self._cache, servers=self._servers)
-            symbolizer.index.use_last_walk()
-            self._made[mode] = now, symbolizer
+        """The symbolizer of a mode, anew if it is outdated."""
+        symbolizer = self._pool.hold(mode, partial(self._opened, replace(self._options, demangle=mode)))
+        self._pool.release(symbolizer)
+        return symbolizer
+
+    def _opened(self, options: Options) -> OpenSymbolizer:
+        symbolizer = OpenSymbolizer(self._roots, options, cache=self._cache, servers=self._servers)
+        symbolizer.index.use_last_walk()
         return symbolizer
 
 

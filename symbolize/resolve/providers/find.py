@@ -50,7 +50,6 @@ class SymbolProviders:
         self._members = Members(index, self._files, opened)
         self._compiled = CompiledCode(self._files, self._lists)
         self._symbol_files = SymbolFiles(self._files, self._lists)
-        self._all = self._kernels, self._modules, self._members
         self._mappings: Sequence[MappingRecord] = ()
         self._processes: set[int] = set()
         self._machine = self._release = ""
@@ -129,12 +128,12 @@ class SymbolProviders:
     @property
     def count(self) -> int:
         """How many files are kept of what was read."""
-        return len(self._lists) + sum(each.count for each in self._all)
+        return len(self._lists) + self._kernels.count
 
     def close(self) -> None:
         """Release what was read."""
-        for each in (self._lists, *self._all):
-            each.close()
+        self._lists.close()
+        self._kernels.close()
 
     def _module(self, mapping: MappingRecord) -> Resolution | None:
         """A kernel module, by build id the one of the index; where there is none, the list of the kernel's symbols."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from symbolize.binaries import (
     BinaryIndex,
@@ -23,7 +24,7 @@ from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage, Segment
 from symbolize.resolve.addresses import MappedAddresses, map_addresses, page_ceil, page_floor
 from symbolize.resolve.mapping_record import MappingRecord
-from symbolize.resolve.opened import OpenBinaries
+from symbolize.resolve.opened import OpenBinaries, OpenFiles
 from symbolize.resolve.resolution import Resolution
 from symbolize.symbols import Binary, builds_of, misfit
 
@@ -48,8 +49,6 @@ class Members:
         self._files = files
         self._opened = opened
         self._lists: dict[str, list[Member]] = {}
-        self._images: dict[tuple[str, int], ElfImage | None] = {}
-        self._binaries: dict[tuple[str, ...], Binary] = {}
 
     def find(self, mapping: MappingRecord) -> Resolution | None:
         """The library that a mapping of an archive holds; None if it is not known which.
@@ -76,9 +75,7 @@ class Members:
             each.check()
         images = next((build for build in builds if image in build), builds[0])  # what is mapped before other builds
         key = tuple(each.path for each in images)
-        if key not in self._binaries:
-            self._binaries[key] = Binary(images)
-        binary = self._binaries[key]
+        (binary,) = self._opened.part(key, lambda: OpenFiles([Binary(images)], images=[*images])).binaries
         with_code = binary.loaded if binary.loaded.has_file_offsets else None
         verified = bool(mapping.build_id)
         begin = held[1].offset if held is not None else None
@@ -97,20 +94,6 @@ class Members:
         problems = [misfit(images[0], build[0]) for build in builds if build[0] not in images]
         verdict = Verdict.by_identity(mapping.is_proof)
         return Resolution(binary, address_map, verified, files=files, verdict=verdict, tried=tried, problems=problems)
-
-    @property
-    def count(self) -> int:
-        """How much is kept of what was read."""
-        return len(self._images)
-
-    def close(self) -> None:
-        """Close the archives."""
-        self._binaries.clear()
-        for image in self._images.values():
-            if image is not None:
-                image.close()
-        self._images.clear()
-        self._lists.clear()
 
     def _images_for(
         self, build_id: str, name: str, image: ElfImage | None
@@ -177,28 +160,25 @@ class Members:
 
     def _image(self, file: SpecialFile, member: Member) -> ElfImage | None:
         """A member, opened; None if it is no ELF file."""
-        key = file.path, member.offset
-        known = self._images.get(key)
-        if key not in self._images or (known is not None and known.has_changed):
-            self._images[key] = None
-            self._binaries = {names: each for names, each in self._binaries.items() if known not in each.images}
-            name = f"{file.path}!/{member.name}"
-            try:
-                if member.is_stored:
-                    self._images[key] = ElfImage.open_part(file.path, member.offset, member.size, name)
-                else:
-                    data = inflate(read_member(file.path, member, MAX_INFLATED), member.size, MAX_INFLATED, name)
-                    self._images[key] = ElfImage.parse(memoryview(data), name)
-            except ChangedFile:
-                del self._images[key]
-                raise
-            except InputError as error:
-                self._files.tell(str(error))
-            except ValueError as error:
-                self._files.tell(f"{name}: {error}")
-            except OSError as error:
-                self._files.tell(f"{file.path}: {os_error_text(error)}")
-        return self._images[key]
+        images = self._opened.part((file.path, member.offset), partial(self._open, file, member)).images
+        return images[0] if images else None
+
+    def _open(self, file: SpecialFile, member: Member) -> OpenFiles:
+        name = f"{file.path}!/{member.name}"
+        try:
+            if member.is_stored:
+                return OpenFiles(images=[ElfImage.open_part(file.path, member.offset, member.size, name)])
+            data = inflate(read_member(file.path, member, MAX_INFLATED), member.size, MAX_INFLATED, name)
+            return OpenFiles(images=[ElfImage.parse(memoryview(data), name)])
+        except ChangedFile:
+            raise
+        except InputError as error:
+            self._files.tell(str(error))
+        except ValueError as error:
+            self._files.tell(f"{name}: {error}")
+        except OSError as error:
+            self._files.tell(f"{file.path}: {os_error_text(error)}")
+        return OpenFiles()
 
 
 def offset_in_member(mapping: MappingRecord, segments: Sequence[Segment], begin: int | None) -> int | None:

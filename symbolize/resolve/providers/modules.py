@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from symbolize.binaries import BinaryIndex, BinaryMatch, SpecialFiles, decompress, same_build_id
 from symbolize.core.arrays import UInt64
@@ -10,7 +11,7 @@ from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
 from symbolize.resolve.addresses import MappedAddresses, map_module_addresses
 from symbolize.resolve.mapping_record import MappingRecord
-from symbolize.resolve.opened import OpenBinaries
+from symbolize.resolve.opened import OpenBinaries, OpenFiles
 from symbolize.resolve.providers.kernel import release_in
 from symbolize.resolve.resolution import Resolution
 from symbolize.symbols import Binary
@@ -38,7 +39,6 @@ class Modules:
         self._index = index
         self._files = files
         self._opened = opened
-        self._unpacked: dict[str, Binary | None] = {}
 
     def find(self, mapping: MappingRecord, release: str) -> Resolution | None:
         """The file of a kernel module: a packed one with the build id of the mapping, or, where that has none, one in
@@ -46,7 +46,7 @@ class Modules:
         name = module_name(mapping.filename)
         if mapping.build_id:
             for path, _ in self._packed(name):
-                binary = self._unpack(path)
+                binary = self._unpacked(path)
                 if binary is not None and same_build_id(binary.images[0].build_id or "", mapping.build_id):
                     return answer(binary, mapping, verified=True)
             return None
@@ -60,21 +60,9 @@ class Modules:
                     if binary is not None:
                         return answer(binary, mapping, verified=False)
         for path, relative in self._packed(name):
-            if f"/{release}/" in "/" + relative and (binary := self._unpack(path)) is not None:
+            if f"/{release}/" in "/" + relative and (binary := self._unpacked(path)) is not None:
                 return answer(binary, mapping, verified=False)
         return None
-
-    @property
-    def count(self) -> int:
-        """How much is kept of what was read."""
-        return len(self._unpacked)
-
-    def close(self) -> None:
-        """Close the files."""
-        for binary in self._unpacked.values():
-            if binary is not None:
-                binary.close()
-        self._unpacked.clear()
 
     def _packed(self, name: str) -> Iterator[tuple[str, str]]:
         """Paths of packed modules of that name, whole and below the root."""
@@ -82,17 +70,18 @@ class Modules:
             if module_name(file.name) == name:
                 yield file.path, file.relative
 
-    def _unpack(self, path: str) -> Binary | None:
-        if path not in self._unpacked:
-            self._unpacked[path] = None
-            data = self._files.read(path, MAX_PACKED)
-            if data is not None:
-                try:
-                    image = ElfImage.parse(memoryview(decompress(data, MAX_UNPACKED, path)), path)
-                    self._unpacked[path] = Binary([image])
-                except InputError as error:
-                    self._files.tell(str(error))
-        return self._unpacked[path]
+    def _unpacked(self, path: str) -> Binary | None:
+        return next(iter(self._opened.part(path, partial(self._unpack, path)).binaries), None)
+
+    def _unpack(self, path: str) -> OpenFiles:
+        data = self._files.read(path, MAX_PACKED)
+        if data is not None:
+            try:
+                image = ElfImage.parse(memoryview(decompress(data, MAX_UNPACKED, path)), path)
+                return OpenFiles([Binary([image])])
+            except InputError as error:
+                self._files.tell(str(error))
+        return OpenFiles()
 
 
 def answer(binary: Binary, mapping: MappingRecord, *, verified: bool) -> Resolution:
