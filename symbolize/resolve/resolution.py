@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,41 @@ class Resolution(MappingOutcome):
     def refused(self, reason: Reason, **changes: Any) -> "Resolution":
         """The same without the binary."""
         return replace(self, binary=None, reason=reason, **changes)
+
+
+class MappingAttempt(NamedTuple):
+    """What a mapping was resolved to once, what failed meanwhile, and a file that was opened anew since it had changed
+    after an earlier question."""
+
+    result: Resolution
+    failure: ReadFailure | None = None
+    reopened: ReadFailure | None = None
+
+
+def settle(attempts: Sequence[MappingAttempt]) -> Resolution:
+    """The resolution by all attempts at a mapping, of which each but the last failed: the result of the last one, and
+    what is to blame for what it misses (R284, files that are replaced; R285, names missed by failures).
+
+    | the last attempt failed  | the first failed | the binary of the last        | the resolution              |
+    | ------------------------ | ---------------- | ----------------------------- | --------------------------- |
+    | a file changed           | yes              | any, none                     | refused, with that failure  |
+    | otherwise                | yes              | none                          | refused, with that failure  |
+    | otherwise                | yes              | any                           | kept, with that failure     |
+    | no                       | yes              | none                          | refused, with the first     |
+    | no                       | yes              | lacks files, the failed too   | kept, with the first        |
+    | no                       | yes              | is whole, or of the failed    | kept, the first is suspect  |
+    | no, a file was reopened  | no               | any, none                     | as it is, that is suspect   |
+    | no                       | no               | any, none                     | as it is                    |
+    """
+    result, last, reopened = attempts[-1]
+    first = attempts[0].failure
+    if first is None:
+        return result if reopened is None else replace(result, suspect=Failure.of(reopened))
+    if last is None and result.binary is not None and (result.is_whole or first.source in result.files):
+        return replace(result, suspect=Failure.of(first))
+    failure = last or first
+    result = result.with_failure(failure)
+    return result.refused(reason_of(failure)) if isinstance(last, ChangedFile) or result.binary is None else result
 
 
 def by_symbol_list(binary: SymbolListBinary, address_map: AddressMap) -> Resolution:

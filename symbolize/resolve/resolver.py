@@ -24,7 +24,7 @@ from symbolize.binaries import (
 from symbolize.binaries.layouts import KERNEL_LISTS, RUN_TIME_LISTS
 from symbolize.core.arrays import Bool, UInt64, distinct
 from symbolize.core.errors import ReadFailure
-from symbolize.core.mapped import ChangedFile, Failure, reason_of
+from symbolize.core.mapped import Failure
 from symbolize.core.mapped_names import RUN_TIME, is_no_file, mapped_by
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
@@ -49,7 +49,7 @@ from symbolize.resolve.mapping_record import MappingRecord, has_map, records_of,
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers import SymbolProviders
 from symbolize.resolve.providers.kernel import is_kernel
-from symbolize.resolve.resolution import Resolution, Resolutions
+from symbolize.resolve.resolution import MappingAttempt, Resolution, Resolutions, settle
 from symbolize.symbols import Binary, SymbolListBinary, TableCache
 
 
@@ -226,27 +226,13 @@ class MappingResolver:
 
     def _resolve(self, record: MappingRecord) -> Resolution:
         """As `resolve`, also if no location is in the mapping."""
-        failed: list[ReadFailure] = []
-        for _ in range(MAX_ATTEMPTS):
-            self._opened.begin()
-            result, failure = self._attempt(record)
-            failure = self._opened.failure() or failure
-            if failure is None:
-                break
-            failed.append(failure)
-        result = replace(result, mapping=record.mapping, locations=record.rows, failures=self._server_failures())
-        if failure is not None:
-            result = result.with_failure(failure)
-            if isinstance(failure, ChangedFile) or result.binary is None:
-                result = result.refused(reason_of(failure))
-        elif failed and result.binary is not None and (result.is_whole or failed[0].source in result.files):
-            result = replace(result, suspect=Failure.of(failed[0]))
-        elif failed:
-            result = result.with_failure(failed[0])
-            result = result if result.binary is not None else replace(result, reason=reason_of(failed[0]))
-        elif self._opened.reopened is not None:
-            result = replace(result, suspect=Failure.of(self._opened.reopened))
+        attempts = [self._attempt(record)]
+        while attempts[-1].failure is not None and len(attempts) < MAX_ATTEMPTS:
+            attempts.append(self._attempt(record))
+        result = settle(attempts)
         self._opened.close_unused()
+        failures = (*self._server_failures(), *result.failures)
+        result = replace(result, mapping=record.mapping, locations=record.rows, failures=failures)
         if result.binary is not None and result.verdict < self._accept:
             detail = f"{', '.join(result.files)} is {result.sureness}"
             result = result.refused(Reason.UNCONFIRMED, detail=detail, files=())
@@ -280,8 +266,10 @@ class MappingResolver:
         self._providers.close()
         self._index.close()
 
-    def _attempt(self, record: MappingRecord) -> tuple[Resolution, ReadFailure | None]:
-        result = Resolution()
+    def _attempt(self, record: MappingRecord) -> MappingAttempt:
+        """Resolve a mapping once, with what failed meanwhile."""
+        result, failure = Resolution(), None
+        self._opened.begin()
         try:
             result = self._find(record)
             if result.binary is None and not result.detail and (kinds := lists_for(record.filename)):
@@ -289,9 +277,10 @@ class MappingResolver:
                 result = replace(result, detail="; ".join(map(" ".join, links.items())))
             if result.reason is Reason.NOT_A_FILE and not result.detail:
                 result = replace(result, detail=self._providers.absent(record))
-            return (map_locations(self._judge, record, result) if result.binary is not None else result), None
+            result = map_locations(self._judge, record, result) if result.binary is not None else result
         except ReadFailure as error:
-            return result.refused(result.reason), error
+            result, failure = result.refused(result.reason), error
+        return MappingAttempt(result, self._opened.failure() or failure, self._opened.reopened)
 
     def _server_failures(self) -> list[Failure]:
         """What failed of the servers since this was asked last."""

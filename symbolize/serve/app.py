@@ -28,13 +28,13 @@ from symbolize.analysis.sources import Sources
 from symbolize.binaries import Kind
 from symbolize.binaries.debuginfod import Fetched
 from symbolize.core.errors import InputError, ReadFailure, SymbolizeError, UsageError
+from symbolize.core.mapped import ChangedFile
 from symbolize.names import Mode
 from symbolize.serve import otlp
 from symbolize.serve.answers import failure, preflight, refused, sent
 from symbolize.serve.child import Child
 from symbolize.serve.debug_files import (
     KINDS,
-    Changed,
     Opened,
     checked_build_id,
     fetched,
@@ -574,7 +574,7 @@ class Server:
         """The file or part of one that is found, after another walk if one has changed."""
         try:
             return await self.files.run(look)
-        except Changed:
+        except ChangedFile:
             await self.slow.run(partial(self.parts.modules.walk_again, FRESH_SECONDS, PATIENCE))
             return await self.files.run(look)
 

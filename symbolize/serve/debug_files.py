@@ -14,6 +14,7 @@ from symbolize.binaries.debuginfod.cache import Wrong, verify_file
 from symbolize.binaries.entries import Entry, matches
 from symbolize.core.errors import ReadFailure, SymbolizeError, UsageError
 from symbolize.core.files import open_regular
+from symbolize.core.mapped import ChangedFile
 from symbolize.elf import ElfError, ElfImage
 from symbolize.elf.probe import DWARF, SYMTAB
 from symbolize.resolve.opened import LASTING
@@ -22,10 +23,6 @@ from symbolize.serve.modules import Modules
 KINDS: Final = ("debuginfo", "executable")
 MAX_SECTION_NAME: Final = 256
 MAX_PATH: Final = 4096
-
-
-class Changed(ReadFailure):
-    """A file is not what it was when the folders were walked."""
 
 
 class Opened(NamedTuple):
@@ -79,7 +76,7 @@ def indexed(entry: Entry, build_id: str, kind: str) -> Opened | None:
     """The file of an entry. Raises OSError, ReadFailure."""
     file = opened_file(entry.path)
     if not matches(entry, os.fstat(file.fileno())):
-        raise Changed(entry.path, "has changed since the folders were walked")
+        raise ChangedFile(entry.path, "has changed since the folders were walked")
     check_whole(entry)
     return whole(file, build_id, kind, entry.path)
 
