@@ -6,7 +6,7 @@ cdef bint is_same(const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t en
 
 
 @cython.final
-cdef class Table:
+cdef class InternTable:
     cdef readonly Py_ssize_t count
     cdef readonly unsigned long long numbered
     cdef int[::1] dense

@@ -36,7 +36,7 @@ def random_mixer() -> int:
 
 
 @cython.cclass
-class Table:
+class InternTable:
     """Rows by 64-bit keys; the first row that a key gets stays.
 
     Most ids are counted up: the keys 1 to `numbered` have the rows 0, 1, 2, ... without any table, those below eight

@@ -25,7 +25,7 @@ def wanted_binary(name: str) -> Wanted:
     return Wanted(name.removeprefix(BUILD_ID), name.startswith(BUILD_ID))
 
 
-class Frame(NamedTuple):
+class ShownFrame(NamedTuple):
     """A frame: names as they are shown and as they are linked, path, line and column (empty and 0: unknown).
     `is_folded`: the function shares its code with others, and may be any of them."""
 
@@ -52,7 +52,7 @@ class Place(NamedTuple):
     """What is known of an address: its frames, innermost first, or the reason why there are none."""
 
     address: int
-    frames: list[Frame]
+    frames: list[ShownFrame]
     reason: Reason
 
 
@@ -104,7 +104,7 @@ class Addresses:
         is_folded[frames.offsets[1:][has_frames] - 1] = frames.folded[has_frames]
         lines = zip(frames.line.tolist(), frames.column.tolist(), is_folded.tolist(), strict=True)
         every = [
-            Frame(text_of(name), text_of(link), text_of(path), *line)
+            ShownFrame(text_of(name), text_of(link), text_of(path), *line)
             for name, link, path, line in zip(shown.names, shown.system_names, paths, lines, strict=True)
         ]
         offsets = frames.offsets.tolist()

@@ -12,7 +12,7 @@ from symbolize.core.errors import InputError, printable
 from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.drop_in.frame_rows import LLVM_FRAME, NOTHING, Row, llvm_answers, rows
 from symbolize.drop_in.llvm_options import ToolOptions
-from symbolize.drop_in.llvm_requests import Request, request_of
+from symbolize.drop_in.llvm_requests import AddressRequest, request_of
 from symbolize.drop_in.naming import UNKNOWN
 
 LONGEST: Final = 1023
@@ -66,7 +66,7 @@ class LlvmSymbolizer:
     def _data(self, lines: Sequence[bytes]) -> list[dict[str, Any]]:
         return [as_answer(*each) for each in self._answered(lines)]
 
-    def _answered(self, lines: Sequence[bytes]) -> list[tuple[Request, list[Row] | None, str]]:
+    def _answered(self, lines: Sequence[bytes]) -> list[tuple[AddressRequest, list[Row] | None, str]]:
         """The requests in some lines, with the frames that were found, and what is wrong with a file."""
         requests = [self._request(line) for line in lines]
         found: list[list[Row] | None] = [None] * len(requests)
@@ -98,10 +98,12 @@ class LlvmSymbolizer:
             return error.problem
         return ""
 
-    def _request(self, line: bytes) -> Request:
+    def _request(self, line: bytes) -> AddressRequest:
         return request_of(text_of(line), *self._wanted, self._options.is_gnu)
 
-    def _find(self, wanted: Wanted, requests: Sequence[tuple[int, Request]], found: list[list[Row] | None]) -> None:
+    def _find(
+        self, wanted: Wanted, requests: Sequence[tuple[int, AddressRequest]], found: list[list[Row] | None]
+    ) -> None:
         """Fill in the frames of requests for one file. Raises InputError if it cannot be read."""
         plain = [(number, each) for number, each in requests if each.command == "CODE" and not each.symbol]
         adjust = self._options.adjust
@@ -132,7 +134,7 @@ class LlvmSymbolizer:
             return frames[:1]
         return [frames[0]._replace(name=frames[-1].name, start=frames[-1].start)]
 
-    def _at_symbol(self, wanted: Wanted, request: Request) -> list[Row]:
+    def _at_symbol(self, wanted: Wanted, request: AddressRequest) -> list[Row]:
         """Where symbols of a name begin, or are at an offset below their size."""
         module = self._binaries.module(wanted)
         if module is None:
@@ -142,7 +144,7 @@ class LlvmSymbolizer:
         frames = self._rows(wanted, np.array(vaddrs, np.uint64))
         return [row for each in frames for row in self._single(each) if row.path != UNKNOWN]
 
-    def _printed(self, request: Request, found: list[Row] | None) -> bytes:
+    def _printed(self, request: AddressRequest, found: list[Row] | None) -> bytes:
         if request.command == "DATA" and not request.problem:
             text = b"??\n0 0\n??:?\n"
         elif request.command == "FRAME" and not request.problem:
@@ -179,7 +181,7 @@ class LlvmSymbolizer:
         return b"\n".join(lines)
 
 
-def as_answer(request: Request, found: list[Row] | None, problem: str) -> dict[str, Any]:
+def as_answer(request: AddressRequest, found: list[Row] | None, problem: str) -> dict[str, Any]:
     """The answer to a request as LLVM's JSON has it."""
     result: dict[str, Any] = {"ModuleName": request.shown}
     if request.problem:

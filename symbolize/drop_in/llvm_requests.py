@@ -16,7 +16,7 @@ SPACE: Final = " \t\n\v\f\r"
 DELIMITERS: Final = " \n\r"
 
 
-class Request(NamedTuple):
+class AddressRequest(NamedTuple):
     """One line: what is asked for, the file by its path or build id, and an address or a symbol with an offset; or what
     is wrong with it."""
 
@@ -38,11 +38,11 @@ class Request(NamedTuple):
         return self.name.upper() if self.is_build_id else self.name
 
 
-def request_of(line: str, name: str, is_build_id: bool, is_gnu: bool) -> Request:
+def request_of(line: str, name: str, is_build_id: bool, is_gnu: bool) -> AddressRequest:
     """The request in a line; `name` is the file that the command line has, if any, and `is_build_id` what it is."""
     command: Command = "CODE"
     if not line:
-        return Request(problem="no module offset has been specified")
+        return AddressRequest(problem="no module offset has been specified")
     for each in COMMANDS:
         if line.startswith(f"{each} "):
             command, line = each, line[len(each) + 1 :]
@@ -54,27 +54,27 @@ def request_of(line: str, name: str, is_build_id: bool, is_gnu: bool) -> Request
         if not found:
             break
         if prefix:
-            return Request(command, name, problem="duplicate input file specification prefix")
+            return AddressRequest(command, name, problem="duplicate input file specification prefix")
         prefix, line = found, line[len(found) :]
     if prefix:
         line = line.lstrip(SPACE)
         if not line:
             what = "an input file" if prefix == "FILE:" else "a hash"
-            return Request(command, name, problem=f"must be followed by {what}")
+            return AddressRequest(command, name, problem=f"must be followed by {what}")
         if name:
-            return Request(command, name, problem="input file has already been specified")
+            return AddressRequest(command, name, problem="input file has already been specified")
         name, line = first_word(line)
         if not name:
-            return Request(command, problem="unbalanced quotes in input file name")
+            return AddressRequest(command, problem="unbalanced quotes in input file name")
         if prefix == "BUILDID:":
             if not re.fullmatch("(?:[0-9a-fA-F]{2})+", name):
-                return Request(command, problem="wrong format of build-id")
+                return AddressRequest(command, problem="wrong format of build-id")
             is_build_id = True
     elif not name:
         name, line = first_word(line)
         if not name:
-            return Request(command, problem="no input filename has been specified")
-    return with_address(Request(command, name, is_build_id=is_build_id), line.strip(SPACE), is_gnu)
+            return AddressRequest(command, problem="no input filename has been specified")
+    return with_address(AddressRequest(command, name, is_build_id=is_build_id), line.strip(SPACE), is_gnu)
 
 
 def first_word(text: str) -> tuple[str, str]:
@@ -87,7 +87,7 @@ def first_word(text: str) -> tuple[str, str]:
     return word, text[len(word) :]
 
 
-def with_address(request: Request, text: str, is_gnu: bool) -> Request:
+def with_address(request: AddressRequest, text: str, is_gnu: bool) -> AddressRequest:
     """A request with the address or the symbol that the rest of its line has."""
     if not text:
         return request._replace(problem="no module offset has been specified")

@@ -12,7 +12,7 @@ import numpy as np
 from symbolize.binaries import is_build_id
 from symbolize.core.arrays import TOP
 from symbolize.core.errors import SymbolizeError, printable
-from symbolize.drop_in.addresses import Addresses, Frame, Place
+from symbolize.drop_in.addresses import Addresses, Place, ShownFrame
 from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.elf import ElfImage, inside_calls
 from symbolize.names import Mode
@@ -228,7 +228,7 @@ def with_names(line: bytes, frame: TraceLine, place: Place) -> bytes:
     return line[: frame.end] + b" " + names + line[frame.end :]
 
 
-def shown(frame: Frame, before_path: bytes) -> bytes:
+def shown(frame: ShownFrame, before_path: bytes) -> bytes:
     """A frame in a line."""
     return encoded(frame.shown) + (before_path + encoded(frame.where) if frame.path else b"")
 

@@ -17,11 +17,11 @@ from symbolize.dwarf.columns import Nodes, Part, Ranges, joined
 from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
 from symbolize.dwarf.die_walk import walk_units
 from symbolize.dwarf.discarded import Witness, are_discarded
-from symbolize.dwarf.files import FileTables, Lines
+from symbolize.dwarf.files import FileTables, LineRows
 from symbolize.dwarf.names import Resolved, resolve
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.sections import DebugSections, holds_code
-from symbolize.dwarf.sources import SUPPLEMENTARY, Companions, Source, Sources
+from symbolize.dwarf.sources import SUPPLEMENTARY, DwarfCompanions, DwarfSources, Source
 from symbolize.dwarf.unit_ranges import Claims, claims_of, cut_at, lines_of
 from symbolize.dwarf.units import make_reader
 
@@ -68,7 +68,7 @@ def function_segments(
     owner: Int64,
     parent: Int64,
     unit: Int64,
-    lines: Lines,
+    lines: LineRows,
     claims: Claims,
     problems: list[str],
     unknown: Gaps,
@@ -153,7 +153,7 @@ def with_empty_functions(starts: UInt64, winners: Int64, start: UInt64, owner: I
 
 
 def line_rows(
-    lines: Lines,
+    lines: LineRows,
     segments: tuple[UInt64, Int64, UInt64],
     unit: Int64,
     claims: Claims,
@@ -188,8 +188,8 @@ def line_rows(
 
 
 def without_strays(
-    lines: Lines, segments: tuple[UInt64, Int64, UInt64], unit: Int64, claims: Claims, problems: list[str]
-) -> Lines:
+    lines: LineRows, segments: tuple[UInt64, Int64, UInt64], unit: Int64, claims: Claims, problems: list[str]
+) -> LineRows:
     """`lines` without what is not claimed where a function of a unit is that claims the address (R255, claims of
     units)."""
     starts, nodes, empty_functions = segments
@@ -208,7 +208,7 @@ def without_strays(
 
 
 def prefer_owners(
-    lines: Lines, segment_start: UInt64, segment_node: Int64, unit: Int64, problems: list[str], unknown: Gaps
+    lines: LineRows, segment_start: UInt64, segment_node: Int64, unit: Int64, problems: list[str], unknown: Gaps
 ) -> tuple[UInt64, UInt64, Int64]:
     """Disjoint pieces of overlapping sequences by address: begin, end and sequence of each.
 
@@ -244,7 +244,7 @@ def prefer_owners(
 
 def prefer_declared(
     reader: Reader,
-    lines: Lines,
+    lines: LineRows,
     claims: Claims,
     nodes: dict[str, NDArray[Any]],
     segments: tuple[UInt64, Int64],
@@ -307,7 +307,7 @@ def prefer_declared(
     return np.concatenate([piece[0] for piece in pieces]), np.concatenate([piece[1] for piece in pieces])
 
 
-def begins_of_several(lines: Lines, vaddrs: UInt64) -> UInt64:
+def begins_of_several(lines: LineRows, vaddrs: UInt64) -> UInt64:
     """Begins shared by several sequences of one program that hold any of `vaddrs` (ascending), for
     `prefer_declared`."""
     several = _several(lines)
@@ -316,7 +316,7 @@ def begins_of_several(lines: Lines, vaddrs: UInt64) -> UInt64:
     return begins
 
 
-def _several(lines: Lines) -> Int64:
+def _several(lines: LineRows) -> Int64:
     """The sequences that begin where others of their program begin, in order of address, then program."""
     order = np.lexsort((lines.program, lines.begin))
     new = first_of_runs(lines.begin[order]) | first_of_runs(lines.program[order])
@@ -336,7 +336,7 @@ class Decoded:
     """The code of some units.
 
     Segment `i` is `[segment_start[i], segment_start[i + 1])`, and its innermost function is node `segment_node[i]` (-1:
-    none); see `Nodes`. `node_die` and `node_origin` are references (see `Sources`), `node_unit` is a unit of the
+    none); see `Nodes`. `node_die` and `node_origin` are references (see `DwarfSources`), `node_unit` is a unit of the
     binary's own .debug_info. Line entry `j` is `[row_start[j], row_start[j + 1])` and has row `row[j]` of the row
     columns (-1: none). `empty_starts` are the starts of the segments of functions of length zero.
     """
@@ -366,7 +366,7 @@ class Decoded:
         return cls(u8, i8, u8, u8, u8, u8, i8, i8, u4, u4, u4, u8, i8, i8, u4, u4, u4)
 
 
-class Problems(list[str]):
+class DecodeProblems(list[str]):
     """Sentences, each once. A corrupt file may be good for a hundred thousand of them."""
 
     def __init__(self) -> None:
@@ -433,7 +433,7 @@ class Dwarf:
         self,
         sections: DebugSections,
         code: tuple[UInt64, UInt64],
-        companions: Companions | None = None,
+        companions: DwarfCompanions | None = None,
         readable: Callable[[bytes], bytes] = bytes,
         linked_at: Callable[[int], list[bytes]] = lambda _: [],
     ) -> None:
@@ -442,9 +442,9 @@ class Dwarf:
         self.linked_at = linked_at
         self.sections = sections
         self.code = code
-        self.problems = Problems()
+        self.problems = DecodeProblems()
         self._corrupt_splits: list[int] = []
-        self.sources = Sources(sections, companions, self.problems)
+        self.sources = DwarfSources(sections, companions, self.problems)
         self.reader = self.sources.main.reader
         self.units = self.reader.units
         let_go(sections.info, 0, len(sections.info))  # all headers were read, and around each some pages
@@ -607,7 +607,7 @@ class Dwarf:
             np.asarray(lines.tables.column)[:count],
         )
 
-    def _read(self, units: Int64) -> tuple[dict[str, NDArray[Any]], tuple[UInt64, UInt64, Int64], Lines, bool]:
+    def _read(self, units: Int64) -> tuple[dict[str, NDArray[Any]], tuple[UInt64, UInt64, Int64], LineRows, bool]:
         """Walk the DIEs of `units`, or of their split units, and run their line programs, at once.
 
         Returns the columns of the nodes; begin, end and node of the ranges; the lines; and whether all range lists were
@@ -617,7 +617,7 @@ class Dwarf:
         whole = np.ones(len(self.units.offset), np.bool_)
         whole[list(split)] = False
         walked = units[whole[units]]
-        lines: list[Lines] = []
+        lines: list[LineRows] = []
         self.reader.refill()
         walks = Walks(self.sections, self.reader)
         jobs: list[Callable[[], Any]] = [partial(walks.walk, part) for part in self._parts(walked)]
@@ -631,12 +631,12 @@ class Dwarf:
         columns, ranges_of = joined([*parts, Part(nodes, ranges, 0, nodes.count, 0, ranges.count)])
         return columns, ranges_of, lines[0], self.reader.ranges_left >= 0
 
-    def read_lines(self, units: Int64) -> Lines:
+    def read_lines(self, units: Int64) -> LineRows:
         """Decode the line programs of `units`, each program once."""
         return self.files.read_rows(units, None if self.witness is None else self.witness.of_sequences)
 
     def _live(
-        self, begin: UInt64, end: UInt64, owner: Int64, nodes: Columns, lines: Lines
+        self, begin: UInt64, end: UInt64, owner: Int64, nodes: Columns, lines: LineRows
     ) -> tuple[UInt64, UInt64, Int64]:
         """The ranges of `nodes` in code, without those of functions that were discarded."""
         live, begin, clipped = clip_to(begin, end, self.code)

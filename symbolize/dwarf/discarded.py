@@ -5,7 +5,7 @@ from typing import Protocol
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int64, UInt64
-from symbolize.dwarf.files import Lines
+from symbolize.dwarf.files import LineRows
 from symbolize.dwarf.unit_ranges import Claims
 
 
@@ -21,7 +21,7 @@ class Witness(Protocol):
 
 
 def are_discarded(
-    claims: Claims, witness: Witness, dies: UInt64, ranges: tuple[UInt64, UInt64], unit: Int64, lines: Lines | None
+    claims: Claims, witness: Witness, dies: UInt64, ranges: tuple[UInt64, UInt64], unit: Int64, lines: LineRows | None
 ) -> Bool:
     """Which functions are discarded, by DIE, range that begins in code, and unit.
 

@@ -51,7 +51,7 @@ class FileTable(NamedTuple):
 
 
 @dataclass(eq=False)
-class Lines:
+class LineRows:
     """Decoded line programs: live sequences `[begin, end)` with the rows `[first_row, last_row)` of `tables`.
 
     `claimed`: whether units of the program claim the sequence (see `Claims.cut_lines`). `address` are the row
@@ -101,7 +101,7 @@ class FileTables:
         self._path_bytes = 0
         self._strings = strings
 
-    def read_rows(self, units: Int64, are_at_zero: SequenceTest | None = None) -> Lines:
+    def read_rows(self, units: Int64, are_at_zero: SequenceTest | None = None) -> LineRows:
         """Decode the line programs of `units`, each program once."""
         tables = LineTables()
         size = 0
@@ -270,7 +270,7 @@ def live_sequences(
     program_of_unit: Int64,
     unit_of_program: Int64,
     are_at_zero: SequenceTest | None,
-) -> Lines:
+) -> LineRows:
     """The sequences that lie where code can be (R54, discarded code; R62, line tables filtered alone), their rows in
     order of address."""
     count = tables.sequence_count
@@ -297,7 +297,7 @@ def live_sequences(
         whole = begin > 0
         whole[~whole] = are_at_zero(end[kept[~whole]], program[kept[~whole]])
         kept, begin, clipped = kept[whole], begin[whole], clipped[whole]
-    return Lines(
+    return LineRows(
         tables,
         begin,
         clipped,

@@ -8,7 +8,7 @@ from symbolize.core.arrays import Bool, Int64, is_among
 from symbolize.dwarf.constants import NOWHERE, DW_AT_producer
 from symbolize.dwarf.names import read_die
 from symbolize.dwarf.qualify import UNSCOPED_LANGUAGES
-from symbolize.dwarf.sources import Source, Sources
+from symbolize.dwarf.sources import DwarfSources, Source
 
 
 class ListedCalls(NamedTuple):
@@ -19,14 +19,14 @@ class ListedCalls(NamedTuple):
     tail_calls: Bool
 
 
-def producers_of(sources: Sources, source: Source, units: Int64) -> list[bytes]:
+def producers_of(sources: DwarfSources, source: Source, units: Int64) -> list[bytes]:
     """The compiler of each of `units` of a source, as it calls itself; empty if that is not known."""
     roots = (read_die(source.reader, die) for die in np.asarray(source.reader.units.first_die)[units].tolist())
     names = (root[1].get(DW_AT_producer, NOWHERE) if root is not None else NOWHERE for root in roots)
     return [sources.string(source.tagged_one(name)) if name != NOWHERE else b"" for name in names]
 
 
-def listed_calls(sources: Sources, source: Source, units: Int64) -> ListedCalls:
+def listed_calls(sources: DwarfSources, source: Source, units: Int64) -> ListedCalls:
     """How far the lists of calls in `units` of a source are complete (R371, lists of calls).
 
     LLVM puts DW_AT_call_all_calls on functions although it leaves out the calls of what it has no DIE of.

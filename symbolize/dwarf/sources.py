@@ -39,7 +39,7 @@ MAX_NAMED = 3
 """So many split units that are missing are named, the others counted."""
 
 
-class Companions(Protocol):
+class DwarfCompanions(Protocol):
     """What opens the other files of a binary; it notes by itself what it cannot open or may not use."""
 
     def packages(self) -> Iterable[Package]:
@@ -95,10 +95,10 @@ class Source:
         return self.tagged_one(min(int(die[row]), OFFSET_MASK))
 
 
-class Sources:
+class DwarfSources:
     """All sources of a binary, opened when they are first needed. `problems` lists what is missing or wrong."""
 
-    def __init__(self, sections: DebugSections, companions: Companions | None, problems: list[str]) -> None:
+    def __init__(self, sections: DebugSections, companions: DwarfCompanions | None, problems: list[str]) -> None:
         self._companions = companions
         self._problems = problems
         reader, begin, end, unit = read_units(sections)

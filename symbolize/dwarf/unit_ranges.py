@@ -9,7 +9,7 @@ import numpy as np
 from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.core.ranges import Cover, Pieces, clip_to, inside
 from symbolize.dwarf.constants import DW_LANG_Mips_Assembler
-from symbolize.dwarf.files import Lines
+from symbolize.dwarf.files import LineRows
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.sections import holds_code
 
@@ -63,7 +63,7 @@ class Claims:
             return None
         return pieces.take(pieces.inside | self.uncertain[unit[pieces.source]])
 
-    def cut_lines(self, lines: Lines, problems: list[str]) -> Lines:
+    def cut_lines(self, lines: LineRows, problems: list[str]) -> LineRows:
         """Line sequences cut at the claims of all units that have their program; what does not count is left out."""
         pieces = cut_at(self._by_program(lines), lines.begin, lines.end, lines.program, problems)
         if pieces is None:
@@ -72,7 +72,7 @@ class Claims:
         uncertain[lines.program_of_unit[self.uncertain & (lines.program_of_unit >= 0)]] = True
         return lines_of(lines, pieces.take(pieces.inside | uncertain[lines.program[pieces.source]]))
 
-    def _by_program(self, lines: Lines) -> Cover:
+    def _by_program(self, lines: LineRows) -> Cover:
         """The claims of the units of each line program."""
         program = lines.program_of_unit[self.unit]
         known = program >= 0
@@ -87,7 +87,7 @@ def cut_at(cover: Cover, begin: UInt64, end: UInt64, owner: Int64, problems: lis
     return pieces
 
 
-def lines_of(lines: Lines, pieces: Pieces) -> Lines:
+def lines_of(lines: LineRows, pieces: Pieces) -> LineRows:
     """`lines` with pieces of its sequences."""
     source = pieces.source
     return replace(

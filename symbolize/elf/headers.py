@@ -32,7 +32,7 @@ FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 Row = tuple[int, ...]
 
 
-class Layout:
+class HeaderLayout:
     """One kind of header: the `names` of its fields in order, and its `size` in bytes."""
 
     def __init__(self, structure: Any, order: str) -> None:
@@ -75,9 +75,9 @@ class Layout:
 class Layouts(NamedTuple):
     """The layouts of the headers of a file."""
 
-    file: Layout
-    segment: Layout
-    section: Layout
+    file: HeaderLayout
+    segment: HeaderLayout
+    section: HeaderLayout
 
 
 @cache
@@ -89,7 +89,7 @@ def layouts_of(is_64: bool, big_endian: bool) -> Layouts:
     structs.create_basic_structs()
     structs.create_advanced_structs()
     kinds = (structs.Elf_Ehdr, structs.Elf_Phdr, structs.Elf_Shdr)
-    return Layouts(*(Layout(kind, ">" if big_endian else "<") for kind in kinds))
+    return Layouts(*(HeaderLayout(kind, ">" if big_endian else "<") for kind in kinds))
 
 
 @cache
@@ -149,7 +149,9 @@ class Headers:
         """The fields `names` of the section headers, fewer if they are cut off."""
         return self._rows(self.layouts.section, self.file["e_shoff"], self.section_count, "e_shentsize", names)
 
-    def _rows(self, layout: Layout, offset: int, count: int, entry_size: str, names: tuple[str, ...]) -> list[Row]:
+    def _rows(
+        self, layout: HeaderLayout, offset: int, count: int, entry_size: str, names: tuple[str, ...]
+    ) -> list[Row]:
         size = self.file[entry_size]
         return layout.rows(self._read_at(offset, count * size), size, names) if count else []
 

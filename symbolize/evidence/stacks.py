@@ -73,7 +73,7 @@ class _Called(NamedTuple):
     symbol: int
 
 
-class StackReader:
+class CalledStacks:
     """Reads what is known of pairs of locations: which function the caller calls there, and which the other one is.
 
     `answered` are the binaries of the locations, which are less than `count`. `vaddrs` are those of all locations.

@@ -24,7 +24,7 @@ from symbolize.core.files import os_error_text
 from symbolize.core.ranges import clip_to, union
 from symbolize.dwarf.reader import Units
 from symbolize.dwarf.sections import Buffer
-from symbolize.dwarf.sources import Sources
+from symbolize.dwarf.sources import DwarfSources
 from symbolize.dwarf.units import scan_headers
 from symbolize.elf import ElfImage, Section, read_symbols
 from symbolize.elf.gotable import go_table
@@ -147,14 +147,14 @@ def read_go(image: ElfImage) -> Go | None:
     return Go(RELEASES[header.layout], header.functions, build_id)
 
 
-def read_debug(image: ElfImage, problems: list[str]) -> tuple[Sources | None, Debug | None]:
+def read_debug(image: ElfImage, problems: list[str]) -> tuple[DwarfSources | None, Debug | None]:
     """The units of a file, and what their headers and roots contain; None without any."""
     name = next((n for n in (".debug_info", ".debug_info.dwo") if has_bytes(image.find_debug(n))), "")
     if not name:
         return None, None
     is_split = name.endswith(".dwo")
     sections = split_sections(image, b"".join) if is_split else debug_sections(image)
-    sources = None if is_split else Sources(sections, None, problems)
+    sources = None if is_split else DwarfSources(sections, None, problems)
     # The roots of the units in a package could only be read with its index; their headers are enough.
     units = sources.main.reader.units if sources is not None else read_headers(sections.info, image.big_endian)
     good = np.asarray(units.bad) == 0
@@ -181,7 +181,7 @@ def read_debug(image: ElfImage, problems: list[str]) -> tuple[Sources | None, De
     )
 
 
-def share_of_code(sources: Sources, image: ElfImage) -> float | None:
+def share_of_code(sources: DwarfSources, image: ElfImage) -> float | None:
     """The share of the code in the ranges of units; None if there is no code or units have no ranges."""
     units, (begin, end, unit) = sources.main.reader.units, sources.claims
     holds_code = np.isin(np.asarray(units.kind), CODE_UNITS) & (np.asarray(units.bad) == 0)

@@ -12,7 +12,7 @@ from symbolize.binaries.store import signed
 from symbolize.core.errors import InputError
 from symbolize.core.files import os_error_text
 from symbolize.dwarf.package import PackageError, read_index
-from symbolize.dwarf.sources import Sources
+from symbolize.dwarf.sources import DwarfSources
 from symbolize.dwarf.supplementary import Link, read_altlink, read_sup
 from symbolize.dwarf.units import read_units
 from symbolize.elf import ElfImage, Section
@@ -145,7 +145,7 @@ def package_units(path: str, big_endian: bool, problems: list[str]) -> set[int] 
         return None
 
 
-def find_splits(sources: Sources, image: ElfImage, companions: Companions | None, problems: list[str]) -> Splits:
+def find_splits(sources: DwarfSources, image: ElfImage, companions: Companions | None, problems: list[str]) -> Splits:
     """Find split units by dwo id in packages and in the named files (R81, matching dwo ids; R88, search for split
     units)."""
     units = sources.main.reader.units

@@ -29,7 +29,7 @@ NO_LIST: Final = (Reason.NOT_FOUND, Reason.NOT_A_FILE)
 
 
 @dataclass(slots=True)
-class Sums:
+class AdviceSums:
     """Shares of reports that a hint may help with, of the samples by their leaf and of the frames; in how many
     mappings."""
 
@@ -51,7 +51,7 @@ class Advice:
         self._hints = hints
         self._nouns = nouns
         self._reports = 0
-        self._sums: dict[tuple[str, str], Sums] = {}
+        self._sums: dict[tuple[str, str], AdviceSums] = {}
         self._not_asked = False
 
     @property
@@ -89,9 +89,9 @@ class Advice:
             self._add(*found, leaves, frames)
 
     def _add(self, what: str, hint: str, leaves: float, frames: float, mappings: int = 1) -> None:
-        self._sums.setdefault((what, hint), Sums()).add(leaves, frames, mappings)
+        self._sums.setdefault((what, hint), AdviceSums()).add(leaves, frames, mappings)
 
-    def items(self) -> list[tuple[str, str, Sums]]:
+    def items(self) -> list[tuple[str, str, AdviceSums]]:
         """What is missing, what to do, and how much it is, the most valuable first; what has names comes last."""
         sums = sorted(
             self._sums.items(),
@@ -108,12 +108,12 @@ class Advice:
         """What is missing with how much it is, and what to do about it, the most valuable first."""
         return [(f"{what} ({self._share(each)})", hint) for what, hint, each in self.items()]
 
-    def _share(self, sums: Sums) -> str:
+    def _share(self, sums: AdviceSums) -> str:
         """How much something is: of the samples, and in how many mappings, if it is of mappings."""
         share, count = f"{self.percent(sums):.1f} %", sums.mappings
         return f"{share}, {count} {self._nouns[count != 1]}" if count else share
 
-    def percent(self, sums: Sums) -> float:
+    def percent(self, sums: AdviceSums) -> float:
         """The mean share of the samples of a report."""
         return 100 * sums.leaves / max(self._reports, 1)
 

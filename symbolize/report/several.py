@@ -10,7 +10,7 @@ from symbolize.core.errors import printable
 from symbolize.core.mapped_names import base_name
 from symbolize.core.reasons import Reason
 from symbolize.core.terminal import LEAST_WIDTH, Style, cells, padded, shortened, wrapped
-from symbolize.report.advice import INDENT, Sums
+from symbolize.report.advice import INDENT, AdviceSums
 from symbolize.report.model import Report
 from symbolize.report.reason_texts import TEXTS
 from symbolize.report.text import by_weight
@@ -53,11 +53,11 @@ class ReportRow:
 def misses_of(report: Report) -> str:
     """Why frames have no names: the reasons with the largest shares of the samples by their leaf, then of the frames,
     and where; empty if there are none but that nothing was asked for, which is said once for all."""
-    sums: dict[Reason, Sums] = {}
+    sums: dict[Reason, AdviceSums] = {}
     first: dict[Reason, str] = {}
     for row in by_weight(report.mappings):
         for reason, _, value in row.misses if report.sample_value else ():
-            sums.setdefault(reason, Sums()).add(row.missed_flat[reason], value, 1)
+            sums.setdefault(reason, AdviceSums()).add(row.missed_flat[reason], value, 1)
             first.setdefault(reason, base_name(row.name))
     sums.pop(Reason.NOT_ASKED, None)
     texts = []

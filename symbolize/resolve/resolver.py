@@ -44,7 +44,7 @@ from symbolize.resolve.address_maps import (
     misfit,
 )
 from symbolize.resolve.addresses import MappedAddresses, in_code
-from symbolize.resolve.huge_pages import HugePages, Layout, MatchOf, is_moved_text
+from symbolize.resolve.huge_pages import HugePages, MatchOf, SegmentLayout, is_moved_text
 from symbolize.resolve.mapping_record import MappingRecord, has_map, records_of, weight_of_mappings
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers import SymbolProviders
@@ -53,7 +53,7 @@ from symbolize.resolve.resolution import MappingAttempt, Resolution, Resolutions
 from symbolize.symbols import Binary, SymbolListBinary, TableCache
 
 
-class Code(NamedTuple):
+class MappingCode(NamedTuple):
     """The files of the binary that a mapping is resolved to, each with what is to be added to vaddrs to get those in
     it, and the map from addresses to vaddrs."""
 
@@ -92,7 +92,7 @@ class CodeResolver:
             return partial(self._frames, self._records[mapping])
         return None
 
-    def code(self, mapping: int, is_last: bool) -> Code | None:
+    def code(self, mapping: int, is_last: bool) -> MappingCode | None:
         """The code of a mapping; None if its binary was not found, or has no addresses of its own, or is not proven
         when stacks are unwound for the last time."""
         found = self.resolution(mapping)
@@ -100,7 +100,7 @@ class CodeResolver:
         if not isinstance(binary, Binary) or (is_last and not (found.is_by_id or found.verdict >= Verdict.SUPPORTED)):
             return None
         images = [(image, 0 if image is binary.loaded else binary.shift) for image in binary.files]
-        return Code(images, lambda addresses: map_addresses_of(record._replace(addresses=addresses), found)[0])
+        return MappingCode(images, lambda addresses: map_addresses_of(record._replace(addresses=addresses), found)[0])
 
     def settle(self, mappings: Iterable[int], resolutions: Resolutions) -> list[int]:
         """Let `resolutions`, which know more addresses, count for `mappings`; those for which they differ. Each changes
@@ -480,11 +480,11 @@ class MappingResolver:
         mapped = [(each.binary, mapper(record, each.binary)[0]) for each, _ in equals]
         return same_names([(binary, each) for binary, each in mapped if each is not None])
 
-    def _layouts(self, record: MappingRecord) -> list[Layout]:
+    def _layouts(self, record: MappingRecord) -> list[SegmentLayout]:
         """The layouts of all builds that may be what a mapping is of."""
         match = find_recorded(self._index, record.build_id, record.filename)
         candidates, _ = self._open_candidates(match.candidates or [("build id", match)])
-        return [Layout.of(each.binary) for each in candidates]
+        return [SegmentLayout.of(each.binary) for each in candidates]
 
     def _find_in_file(self, record: MappingRecord) -> Resolution:
         """Which binary addresses in a file without a build id are of, and what they count from."""

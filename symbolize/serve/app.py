@@ -212,7 +212,7 @@ class Services:
     limits: ServerLimits = field(default_factory=ServerLimits)
 
 
-class Server:
+class SymbolApp:
     """The routes of one worker, and what its requests share."""
 
     def __init__(self, parts: Services, metrics: ServerMetrics) -> None:

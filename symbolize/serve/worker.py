@@ -15,7 +15,7 @@ from symbolize.analysis.sources import Sources
 from symbolize.core.parallel import be_killed_with_parent
 from symbolize.options import Options
 from symbolize.resolve.arguments import as_roots
-from symbolize.serve.app import Server, ServerLimits, Services
+from symbolize.serve.app import ServerLimits, Services, SymbolApp
 from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.metrics import ServerMetrics
 from symbolize.serve.modules import Modules
@@ -137,4 +137,4 @@ def application(settings: ServerSettings) -> ASGIApp:
             memory=settings.memory_limit,
         ),
     )
-    return Server(parts, metrics).app(settings.token, settings.hosts, settings.origins, log_of(settings))
+    return SymbolApp(parts, metrics).app(settings.token, settings.hosts, settings.origins, log_of(settings))

@@ -18,7 +18,7 @@ from symbolize.symbols.cache import (
     renamed,
 )
 from symbolize.symbols.table import SymbolTable
-from symbolize.symbols.table_file import FORMAT, DamagedTable, Facts, read_table, write_table
+from symbolize.symbols.table_file import FORMAT, DamagedTable, TableFacts, read_table, write_table
 
 HASH_DIGITS: Final = 32
 """Digits of the hash of a binary's files in the name of its table; the table has all of them."""
@@ -66,14 +66,14 @@ class SharedCache(TableCache):
         """The URL, which opens the cache with the user's own folder in front."""
         return self.storage.url if is_url(self.storage.url) else f"file://{self.storage.url}"
 
-    def load(self, facts: Facts, content: Content | None = None) -> SymbolTable | None:
+    def load(self, facts: TableFacts, content: Content | None = None) -> SymbolTable | None:
         """The table from the own folder, else from the storage, None if there is none in both."""
         table = super().load(facts)
         if table is not None or content is None or not self._is_shared(facts):
             return table
         return super().load(facts) if self._fetch(facts, content()) else None
 
-    def store(self, table: SymbolTable, facts: Facts, content: Content | None = None) -> bool:
+    def store(self, table: SymbolTable, facts: TableFacts, content: Content | None = None) -> bool:
         """Write a table to the own folder, and upload it; whether it could be written to the folder."""
         if not super().store(table, facts):
             return False
@@ -84,7 +84,7 @@ class SharedCache(TableCache):
     def forget_misses(self) -> None:
         self._missing.clear()
 
-    def _publish(self, table: SymbolTable, facts: Facts) -> None:
+    def _publish(self, table: SymbolTable, facts: TableFacts) -> None:
         """Upload a table, whole or not at all; another machine's, which is equal, may be there already."""
         name = self._name(facts, facts.content)
         path = unfinished_path(self._path(facts, ENDING))
@@ -98,7 +98,7 @@ class SharedCache(TableCache):
         finally:
             remove(path)
 
-    def _fetch(self, facts: Facts, content: str) -> bool:
+    def _fetch(self, facts: TableFacts, content: str) -> bool:
         """Copy a table from the storage to the own folder; whether there is a sound one."""
         name = self._name(facts, content)
         if name in self._missing:
@@ -138,10 +138,10 @@ class SharedCache(TableCache):
         elif is_closed:
             self._note(f"shared tables: {self.storage.shown} is not used any more after {MAX_FAILURES} failures")
 
-    def _is_shared(self, facts: Facts) -> bool:
+    def _is_shared(self, facts: TableFacts) -> bool:
         """Whether to ask the storage at all."""
         return bool(facts.build_id.strip("0")) and not self._gate.is_down
 
-    def _name(self, facts: Facts, content: str) -> str:
+    def _name(self, facts: TableFacts, content: str) -> str:
         """The name of a table in the storage."""
         return f"tables-{FORMAT}/{facts.build_id}-{content[:HASH_DIGITS]}{ENDING}"

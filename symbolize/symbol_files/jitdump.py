@@ -33,7 +33,7 @@ Line = tuple[int, int, int]
 
 
 @dataclass(eq=False)
-class Code:
+class JitCode:
     """One function as it was loaded at a time, with the lines of its code, and the number of its call frame
     information."""
 
@@ -67,14 +67,14 @@ def read_jitdump(data: bytes | memoryview) -> CodeList:
     """
     problems: list[str] = []
     files: dict[bytes, int] = {}
-    loaded: list[Code] = []
+    loaded: list[JitCode] = []
     order = ">" if bytes(data[:4]) == b"JiTD" else "<"
     at = struct.unpack_from(order + "I", data, 8)[0] if len(data) >= HEADER_SIZE else 0
     flags = struct.unpack_from(order + "Q", data, HEADER_SIZE - 8)[0] if at else 0
     if not is_jitdump(bytes(data[:4])) or at < HEADER_SIZE:
         problems.append("is no jitdump, or its header is cut off")
         at = len(data)
-    by_number: dict[int, Code] = {}
+    by_number: dict[int, JitCode] = {}
     waiting: dict[int, list[Entry] | None] = {}
     sections: dict[tuple[bytes, int], int] = {}
     frames = b""
@@ -99,14 +99,14 @@ def read_jitdump(data: bytes | memoryview) -> CodeList:
                     damaged += 1
                     entries = []
                 lines = [(offset, files.setdefault(file, len(files)), line) for offset, line, file in entries]
-                code = by_number[number] = Code(time, address, length, name, lines)
+                code = by_number[number] = JitCode(time, address, length, name, lines)
                 if its_frames:
                     code.section = sections.setdefault((its_frames, min(length, MAX_SIZE) + 7 & -8), len(sections))
                 loaded.append(code)
             elif kind == MOVE:
                 _, _, _, _, address, length, number = struct.unpack_from(order + "IIQQQQQ", record)
                 if (old := by_number.get(number)) is not None:
-                    code = by_number[number] = Code(time, address, length, old.name, old.lines, old.section)
+                    code = by_number[number] = JitCode(time, address, length, old.name, old.lines, old.section)
                     loaded.append(code)
             elif kind == DEBUG_INFO:
                 address, count = struct.unpack_from(order + "QQ", record)
@@ -153,7 +153,7 @@ def read_lines(record: bytes, order: str, address: int, count: int) -> list[Entr
     return entries if len(record) - at <= PADDING else None
 
 
-def lay_out(loaded: list[Code], budget: int, frames: CodeFrames | None, *, has_counter_times: bool) -> CodeList:
+def lay_out(loaded: list[JitCode], budget: int, frames: CodeFrames | None, *, has_counter_times: bool) -> CodeList:
     """The list of functions in order of loading, with `budget` lines at most, which code that moves often repeats."""
     offsets = [offset for code in loaded for offset, _, _ in code.lines]
     bias = ELF_HEADER if offsets and min(offsets) >= ELF_HEADER else 0

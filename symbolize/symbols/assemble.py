@@ -57,7 +57,7 @@ MORE_SLOTS = 1 << 16
 """Pairs of unit and file number are indexed by a table of up to so many, for each row and in addition, else sorted."""
 
 
-class Ranges(NamedTuple):
+class SegmentRanges(NamedTuple):
     """Ranges of vaddrs, each up to the start of the next, with the node, line row and symbol there (-1: none)."""
 
     start: UInt64
@@ -66,20 +66,20 @@ class Ranges(NamedTuple):
     symbol: Int32
 
 
-class Resolved(NamedTuple):
+class ResolvedNodes(NamedTuple):
     """Functions that are named already, by their DIEs, which ascend."""
 
     dies: UInt64
     functions: ResolvedFunctions
 
 
-def resolve_nodes(dwarf: Dwarf, columns: Mapping[str, NDArray[Any]], owners: Int64) -> Resolved:
+def resolve_nodes(dwarf: Dwarf, columns: Mapping[str, NDArray[Any]], owners: Int64) -> ResolvedNodes:
     """Name the functions of the nodes `owners` and of all that they are inlined into; see `Dwarf.decode_beside`."""
     used = np.zeros(len(columns["parent"]), np.uint8)
     mark_chains(*views(owners.astype(np.int32), columns["parent"], used))
     nodes = np.flatnonzero(used)
     dies = distinct(function_dies(*(columns[name][nodes] for name in ("parent", "origin", "die"))))
-    return Resolved(dies, resolve_functions(dwarf, dies))
+    return ResolvedNodes(dies, resolve_functions(dwarf, dies))
 
 
 def function_dies(parent: Int64, origin: UInt64, die: UInt64) -> UInt64:
@@ -92,7 +92,7 @@ def assemble(
     decoded: Decoded,
     symbols: SymbolLayer,
     vaddrs: UInt64 | None,
-    resolved: Resolved | None = None,
+    resolved: ResolvedNodes | None = None,
 ) -> SymbolTable:
     """The table of everything that was decoded, or of what lookups of `vaddrs` (ascending) need; `resolved` are its
     functions if they are named already."""
@@ -160,13 +160,13 @@ def narrow(columns: UInt32) -> UInt16:
     return np.where(columns < 1 << 16, columns, 0).astype(np.uint16)
 
 
-def all_ranges(decoded: Decoded, symbols: SymbolLayer) -> Ranges:
+def all_ranges(decoded: Decoded, symbols: SymbolLayer) -> SegmentRanges:
     """The three layers cut at each other's borders."""
     segments, rows = (decoded.segment_start, decoded.segment_node), (decoded.row_start, decoded.row)
-    return Ranges(*merge_layers(segments, rows, (symbols.start, symbols.symbol)))
+    return SegmentRanges(*merge_layers(segments, rows, (symbols.start, symbols.symbol)))
 
 
-def ranges_at(decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64) -> Ranges:
+def ranges_at(decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64) -> SegmentRanges:
     """The ranges of `all_ranges` that hold one of `vaddrs` (ascending), with gaps between them."""
     begin = np.zeros(len(vaddrs), np.uint64)
     end = np.full(len(vaddrs), TOP)
@@ -187,10 +187,10 @@ def ranges_at(decoded: Decoded, symbols: SymbolLayer, vaddrs: UInt64) -> Ranges:
     start = np.concatenate((begin, end[gap]))
     order = np.argsort(start, kind="stable")
     nothing = np.full(int(gap.sum()), -1, np.int32)
-    return Ranges(start[order], *(np.concatenate((column[new], nothing))[order] for column in columns))
+    return SegmentRanges(start[order], *(np.concatenate((column[new], nothing))[order] for column in columns))
 
 
-class Functions(NamedTuple):
+class FunctionRows(NamedTuple):
     """Functions, a row each: linkage name and qualified name as string numbers, file and line of the declaration."""
 
     linkage: UInt32
@@ -203,11 +203,11 @@ def name_ranges(
     dwarf: Dwarf | None,
     decoded: Decoded,
     symbols: SymbolLayer,
-    ranges: Ranges,
+    ranges: SegmentRanges,
     files: "Files",
     pool: StringTable,
-    done: Resolved | None,
-) -> tuple[Functions, Int32, Int32]:
+    done: ResolvedNodes | None,
+) -> tuple[FunctionRows, Int32, Int32]:
     """The functions of the table; the row of each inlined node of the decoder; and that of the outermost function of
     each range (-1: none), whose name depends on the symbol too."""
     parent = decoded.node_parent
@@ -251,7 +251,7 @@ def name_ranges(
     row = np.full(len(linkage) + 1, -1, np.int32)
     row[order] = np.cumsum(new) - 1
     first = order[new]
-    functions = Functions(linkage[first], name[first], decl_file[first], decl_line[first])
+    functions = FunctionRows(linkage[first], name[first], decl_file[first], decl_line[first])
     node_function = np.full(len(parent), -1, np.int32)
     node_function[inlined] = row[node_candidate]
     return functions, node_function, row[range_candidate]
@@ -270,7 +270,7 @@ def begin_together(node: Int64, outer: Int64, decoded: Decoded, symbol: Int32, s
 
 
 def name_functions(
-    dwarf: Dwarf, decoded: Decoded, nodes: Int64, files: "Files", done: Resolved | None
+    dwarf: Dwarf, decoded: Decoded, nodes: Int64, files: "Files", done: ResolvedNodes | None
 ) -> tuple[FunctionNames, Int64]:
     """The functions that `nodes` are instances of, and for each of the nodes its function."""
     parent, origin, die = decoded.node_parent[nodes], decoded.node_origin[nodes], decoded.node_die[nodes]
@@ -294,7 +294,7 @@ def call_files(dwarf: Dwarf | None, decoded: Decoded, node_function: Int32, file
 
 def encode_ranges(
     decoded: Decoded,
-    ranges: Ranges,
+    ranges: SegmentRanges,
     node_function: Int32,
     function: Int32,
     calls: Int32,
@@ -310,7 +310,7 @@ def encode_ranges(
 
 
 def leaf_positions(
-    dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, ranges: Ranges, function: Int32, files: "Files"
+    dwarf: Dwarf | None, decoded: Decoded, symbols: SymbolLayer, ranges: SegmentRanges, function: Int32, files: "Files"
 ) -> tuple[Int32, UInt32, UInt32]:
     """File (-1: unknown), line and column of each range where there is a function."""
     count = len(function)

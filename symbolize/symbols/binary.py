@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from symbolize.symbols.call_sites import CallSites
     from symbolize.symbols.elf_symbols import SymbolLayer
     from symbolize.symbols.split_dwarf_files import Finder
-    from symbolize.symbols.table_file import Facts
+    from symbolize.symbols.table_file import TableFacts
 
 
 WHOLE_SHARE = 0.5
@@ -306,7 +306,7 @@ class Binary:
         return self._whole is not None
 
     @cached_property
-    def facts(self) -> Facts:
+    def facts(self) -> TableFacts:
         """What identifies the files."""
         return facts_of(self.images)
 
@@ -318,7 +318,7 @@ class Binary:
         return self._content
 
     @property
-    def facts_of_table(self) -> Facts:
+    def facts_of_table(self) -> TableFacts:
         """What identifies the files, and the further ones that were read for the table that was built last."""
         return self.facts._replace(companions=self._companions)
 

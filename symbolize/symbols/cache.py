@@ -21,7 +21,7 @@ from symbolize.core.files import (
 )
 from symbolize.elf import ElfImage
 from symbolize.symbols.table import SymbolTable
-from symbolize.symbols.table_file import FORMAT, DamagedTable, Facts, crc32, read_table, write_table
+from symbolize.symbols.table_file import FORMAT, DamagedTable, TableFacts, crc32, read_table, write_table
 
 DEFAULT_LIMIT = 8 << 30
 """Bytes that the tables of a cache may take."""
@@ -75,7 +75,7 @@ class TableCache:
         """What the tables are opened by."""
         return self.base
 
-    def load(self, facts: Facts, content: Content | None = None) -> SymbolTable | None:
+    def load(self, facts: TableFacts, content: Content | None = None) -> SymbolTable | None:
         """The table made from the files that `facts` describes, None if there is none."""
         path = self._path(facts, ENDING)
         try:
@@ -98,7 +98,7 @@ class TableCache:
             return None
         return table
 
-    def store(self, table: SymbolTable, facts: Facts, content: Content | None = None) -> bool:
+    def store(self, table: SymbolTable, facts: TableFacts, content: Content | None = None) -> bool:
         """Write a table atomically, set its `file_size`, and evict; False, with a problem, if it could not be
         written."""
         path = self._path(facts, ENDING)
@@ -118,7 +118,7 @@ class TableCache:
     def forget_misses(self) -> None:
         """Look again for tables that were missing: others may have stored them meanwhile."""
 
-    def was_seen(self, facts: Facts) -> bool:
+    def was_seen(self, facts: TableFacts) -> bool:
         """Whether these files were met before; from now on they were."""
         path = self._path(facts, SEEN)
         try:
@@ -136,7 +136,7 @@ class TableCache:
         return False
 
     @contextmanager
-    def only_one(self, facts: Facts) -> Iterator[None]:
+    def only_one(self, facts: TableFacts) -> Iterator[None]:
         """While one process makes the table of these files, others that want to make it wait for a while."""
         with ExitStack() as held:
             with suppress(OSError):
@@ -189,7 +189,7 @@ class TableCache:
         sizes = [size for _, size, _ in CacheFolder(self.folder).files(ENDING)]
         return Stats(self.folder, len(sizes), sum(sizes), self.limit)
 
-    def _path(self, facts: Facts, ending: str) -> str:
+    def _path(self, facts: TableFacts, ending: str) -> str:
         return os.path.join(self.folder, table_name(facts) + ending)
 
     def _other_versions(self) -> list[str]:
@@ -211,7 +211,7 @@ class TableCache:
             self.problems.append(problem)
 
 
-def table_name(facts: Facts) -> str:
+def table_name(facts: TableFacts) -> str:
     """What the table of these files is called: the build id and a checksum of what identifies them."""
     text = json.dumps(identities(facts)).encode()
     return f"{facts.build_id or 'no-build-id'}-{crc32(text):08x}{crc32(text[::-1]):08x}"
@@ -223,14 +223,14 @@ def default_folder() -> str:
     return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "symbolize")
 
 
-def facts_of(images: Sequence[ElfImage]) -> Facts:
+def facts_of(images: Sequence[ElfImage]) -> TableFacts:
     """What identifies the files of a binary: the build id and, of each file, size, time and a checksum of samples.
 
     Files that share a build id may differ; reading all of them takes longer than a lookup. Without a build id the time
     of the last change of any kind counts too, because packers give all files one time of modification.
     """
     build_id = next((image.build_id for image in images if image.build_id), "")
-    return Facts(
+    return TableFacts(
         build_id if len(build_id) <= MAX_BUILD_ID and build_id.isalnum() else "", [source_of(image) for image in images]
     )
 
@@ -265,7 +265,7 @@ def is_unchanged(companion: Sequence[Any]) -> bool:
     return (status.st_size, status.st_mtime_ns) == (size, modified_ns)
 
 
-def renamed(problem: str, found: Facts, facts: Facts) -> str:
+def renamed(problem: str, found: TableFacts, facts: TableFacts) -> str:
     """A problem of a cached table, with the path that its file has now."""
     for old, new in zip(found.sources, facts.sources, strict=True):
         if problem.startswith(f"{old['path']}: "):
@@ -273,11 +273,11 @@ def renamed(problem: str, found: Facts, facts: Facts) -> str:
     return problem
 
 
-def was_made_of(found: Facts, facts: Facts) -> bool:
+def was_made_of(found: TableFacts, facts: TableFacts) -> bool:
     """Whether the table with the facts `found` is of the files at hand, and no further file has changed since."""
     return identities(found) == identities(facts) and all(map(is_unchanged, found.companions))
 
 
-def identities(facts: Facts) -> list[Any]:
+def identities(facts: TableFacts) -> list[Any]:
     """What has to agree for a table to be that of the files at hand, in their order: the first with DWARF is read."""
     return [facts.build_id, *([source["size"], source["modified_ns"], source["check"]] for source in facts.sources)]

@@ -44,7 +44,7 @@ def debug_sections(image: ElfImage) -> DebugSections:
 
 
 class CompanionFiles:
-    """Opens the companions of a binary whose DWARF is in `image`; implements `symbolize.dwarf.sources.Companions`.
+    """Opens the companions of a binary whose DWARF is in `image`; implements `symbolize.dwarf.sources.DwarfCompanions`.
 
     `problems` are sentences about files that cannot be read or do not belong to it; `opened` has size and time of
     modification of the others.

@@ -49,7 +49,7 @@ class DamagedTable(Exception):
     """A file is no symbol table, or not the one that was written."""
 
 
-class Facts(NamedTuple):
+class TableFacts(NamedTuple):
     """The build id of a binary and the identities of the files of its table; `companions` are path, size and time of
     modification of further files, `content` is a hash of the files themselves, of a table that machines share."""
 
@@ -59,7 +59,7 @@ class Facts(NamedTuple):
     content: str = ""
 
 
-def write_table(file: BinaryIO, table: SymbolTable, facts: Facts) -> int:
+def write_table(file: BinaryIO, table: SymbolTable, facts: TableFacts) -> int:
     """Write `table` to an empty file; its size in bytes. Raises OSError."""
     arrays = {name: np.ascontiguousarray(getattr(table, name)) for name in COLUMNS}
     columns: dict[str, tuple[str, int, int]] = {}
@@ -90,7 +90,7 @@ def write_table(file: BinaryIO, table: SymbolTable, facts: Facts) -> int:
     return position
 
 
-def read_table(path: str) -> tuple[SymbolTable, Facts]:
+def read_table(path: str) -> tuple[SymbolTable, TableFacts]:
     """Map the table file `path`. Raises DamagedTable, with what is wrong, or OSError."""
     try:
         file = MappedFile(path)
@@ -104,7 +104,7 @@ def read_table(path: str) -> tuple[SymbolTable, Facts]:
     return table, facts
 
 
-def parse_table(data: memoryview) -> tuple[SymbolTable, Facts]:
+def parse_table(data: memoryview) -> tuple[SymbolTable, TableFacts]:
     """The table in the bytes of a table file. Raises DamagedTable."""
     if len(data) < PREFIX.size:
         raise DamagedTable("is cut off")
@@ -118,7 +118,7 @@ def parse_table(data: memoryview) -> tuple[SymbolTable, Facts]:
     try:
         header = json.loads(bytes(data[PREFIX.size : PREFIX.size + header_size]))
         columns: dict[str, Any] = {name: column(data, header["columns"], name) for name in COLUMNS}
-        facts = Facts(str(header["build_id"]), [source_of(source) for source in header["sources"]])
+        facts = TableFacts(str(header["build_id"]), [source_of(source) for source in header["sources"]])
         companions = [(str(p), int(s), int(t)) for p, s, t in header["companions"]]
         facts = facts._replace(companions=companions, content=str(header.get("content", "")))
         problems = [str(problem) for problem in header["problems"]]

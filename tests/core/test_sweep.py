@@ -14,7 +14,7 @@ from symbolize.core.cursor import COMPILED
 from symbolize.core.range_kernels import clip_to_parents, inline_depths, lay_rows, merge_runs
 from symbolize.core.ranges import Cover, Gaps, disjoint
 from symbolize.dwarf.decode import function_segments, only_around
-from symbolize.dwarf.files import Lines
+from symbolize.dwarf.files import LineRows
 from symbolize.dwarf.unit_ranges import Claims
 from tests.support.seeds import examples
 
@@ -231,7 +231,7 @@ def segments_of(
     """`function_segments`, of copies of the ranges."""
     ranges = (column.copy() for column in (begin, end, owner))
     gaps: Gaps = [] if unknown is None else unknown
-    return function_segments(*ranges, parents, units, cast(Lines, Uncovered()), claims, [], gaps)
+    return function_segments(*ranges, parents, units, cast(LineRows, Uncovered()), claims, [], gaps)
 
 
 class Uncovered:

@@ -20,7 +20,7 @@ from symbolize.storage.shared_cache import MAX_FAILURES, SharedCache, open_share
 from symbolize.symbols import Binary, build_table
 from symbolize.symbols.cache import SAMPLE_SIZE, SAMPLES, content_of, facts_of
 from symbolize.symbols.table import SymbolTable
-from symbolize.symbols.table_file import PREFIX, Facts, crc32
+from symbolize.symbols.table_file import PREFIX, TableFacts, crc32
 from tests.support.buckets import Bucket, impatient
 from tests.support.fixture_files import BINARIES, FIXTURES, PARTS
 from tests.support.lookup import finder_of, frames_of
@@ -61,7 +61,7 @@ def table_key(bucket: Bucket) -> str:
     return f"{bucket.url}/{key}"
 
 
-def replace_table(path: Path, bucket: Bucket, tmp_path: Path, change: Callable[[Any, Facts], Facts]) -> None:
+def replace_table(path: Path, bucket: Bucket, tmp_path: Path, change: Callable[[Any, TableFacts], TableFacts]) -> None:
     """Put a table in place of the shared one that has a right checksum and was changed before."""
     with ElfImage.open(path) as image:
         table, facts = build_table([image]), facts_of([image])
@@ -250,7 +250,7 @@ def test_table_that_leads_out_of_itself_is_not_used(
 ) -> None:
     """A table that somebody made up with rows beyond its columns is refused."""
 
-    def change(table: Any, facts: Facts) -> Facts:
+    def change(table: Any, facts: TableFacts) -> TableFacts:
         table.node_function = table.node_function + np.int32(1 << 30)
         return facts
 

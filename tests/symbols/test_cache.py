@@ -17,7 +17,7 @@ from symbolize.symbols import Binary, TableCache, build_table
 from symbolize.symbols.answer import Answer
 from symbolize.symbols.cache import SEEN, facts_of, source_of, table_name
 from symbolize.symbols.table import Frames, SymbolTable
-from symbolize.symbols.table_file import FORMAT, PREFIX, DamagedTable, Facts, crc32, is_sound, read_table
+from symbolize.symbols.table_file import FORMAT, PREFIX, DamagedTable, TableFacts, crc32, is_sound, read_table
 from tests.support.dump_tables import digest, table_of
 from tests.support.elf_writer import ALLOC, NOTE, Section, Symbol, build_id_note, elf_file, text
 from tests.support.fixture_files import BINARIES
@@ -418,7 +418,7 @@ def test_table_that_cannot_be_read(binary: Path, cache: TableCache) -> None:
 def test_full_disk_leaves_nothing_behind(binary: Path, cache: TableCache, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that cannot be written to its end leaves no file, and the answers are the same."""
 
-    def fill(file: BinaryIO, table: SymbolTable, facts: Facts) -> int:
+    def fill(file: BinaryIO, table: SymbolTable, facts: TableFacts) -> int:
         file.write(b"a part")
         raise OSError(28, "No space left on device")
 

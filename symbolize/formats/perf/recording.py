@@ -9,7 +9,7 @@ import numpy as np
 from symbolize.core.arrays import views
 from symbolize.core.compression import Spool
 from symbolize.core.errors import InputError, UsageError
-from symbolize.core.interning import Table, random_mixer
+from symbolize.core.interning import InternTable, random_mixer
 from symbolize.formats.model import LoadOptions
 from symbolize.formats.perf import numbers as n
 from symbolize.formats.perf.build_ids import FileId
@@ -275,7 +275,7 @@ class Recording:
             raise InputError(self.name, "adds events again and again after records of the kernel")
         machine = machine_of(self.facts.arch, self.events)
         layout = layout_of(self.events, machine)
-        ids = Table(self._mixer)
+        ids = InternTable(self._mixer)
         event_of_id: list[int] = []
         for row, event in enumerate(self.events):
             for each in event.ids:

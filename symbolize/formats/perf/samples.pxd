@@ -1,14 +1,14 @@
 cimport cython
 
 include "numbers.pxi"
-from symbolize.core.interning cimport Lists, Table, Tuples
+from symbolize.core.interning cimport Lists, InternTable, Tuples
 
 
 @cython.final
 cdef class PerfSamples:
     cdef unsigned long long labels
     cdef readonly unsigned long long mixer
-    cdef Table threads
+    cdef InternTable threads
     cdef int[::1] thread_process
     cdef int[::1] thread_comm
     cdef long long[:, ::1] processes
@@ -23,7 +23,7 @@ cdef class PerfSamples:
     cdef readonly Lists spaces
     cdef readonly Tuples contexts
     cdef readonly Tuples rows
-    cdef readonly Table cgroups
+    cdef readonly InternTable cgroups
     cdef unsigned long long[::1] dumps
     cdef readonly Py_ssize_t dump_count
     cdef Py_ssize_t dump_stride

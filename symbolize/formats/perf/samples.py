@@ -11,7 +11,7 @@ import numpy as np
 from symbolize.core.arrays import UInt64, extended
 
 if not cython.compiled:
-    from symbolize.core.interning import Lists, Table, Tuples
+    from symbolize.core.interning import InternTable, Lists, Tuples
     from symbolize.formats.perf.numbers import *
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
@@ -40,7 +40,7 @@ class PerfSamples:
     def __init__(self, labels: cython.ulonglong, mixer: cython.ulonglong) -> None:
         self.labels = labels
         self.mixer = mixer | 1
-        self.threads = Table(mixer)
+        self.threads = InternTable(mixer)
         self.thread_process = memoryview(np.zeros(64, np.int32))
         self.thread_comm = memoryview(np.zeros(64, np.int32))
         self.processes = memoryview(np.zeros((64, PROCESS_WORDS), np.int64))
@@ -55,7 +55,7 @@ class PerfSamples:
         self.spaces = Lists(mixer)
         self.contexts = Tuples(CONTEXT_WORDS, mixer)
         self.rows = Tuples(3, mixer, 2)
-        self.cgroups = Table(mixer)
+        self.cgroups = InternTable(mixer)
         self.dumps = memoryview(np.zeros(0, np.uint64))
         self.dump_count = 0
         self.dump_stride = DUMP_WORDS

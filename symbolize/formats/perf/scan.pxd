@@ -2,7 +2,7 @@ cimport cython
 
 include "numbers.pxi"
 from symbolize.core.integers cimport unsigned_at
-from symbolize.core.interning cimport Chunks, Table, Tuples
+from symbolize.core.interning cimport Chunks, InternTable, Tuples
 from symbolize.formats.perf.samples cimport PerfSamples
 
 
@@ -17,7 +17,7 @@ cdef class PerfScan:
     cdef public Py_ssize_t stop
     cdef Py_ssize_t at
     cdef const unsigned long long[:, ::1] events
-    cdef Table ids
+    cdef InternTable ids
     cdef const int[::1] event_of_id
     cdef Tuples values
     cdef const int[:, ::1] register_columns

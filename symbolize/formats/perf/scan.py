@@ -12,7 +12,7 @@ from symbolize.core.arrays import extended
 
 if not cython.compiled:
     from symbolize.core.integers import unsigned_at
-    from symbolize.core.interning import Chunks, Table, Tuples
+    from symbolize.core.interning import Chunks, InternTable, Tuples
     from symbolize.formats.perf.numbers import *
     from symbolize.formats.perf.samples import PerfSamples
 
@@ -43,7 +43,7 @@ class PerfScan:
         self.data = memoryview(b"")
         self.pos = self.end = self.begin = self.stop = self.at = 0
         self.events = memoryview(np.zeros((0, EVENT_WORDS), np.uint64))
-        self.ids = Table(1)
+        self.ids = InternTable(1)
         self.event_of_id = memoryview(np.zeros(0, np.int32))
         self.values = Tuples(2, samples.mixer, 1)  # by id and thread, if each has its own: what was read last
         self.register_columns = memoryview(np.zeros((0, 64), np.int32))
@@ -78,7 +78,13 @@ class PerfScan:
         self.end = min(end, len(data))
 
     def set_events(
-        self, events: Any, event_of_id: Any, register_columns: Any, ids: Table, sample_id_at: int, trailer_id_at: int
+        self,
+        events: Any,
+        event_of_id: Any,
+        register_columns: Any,
+        ids: InternTable,
+        sample_id_at: int,
+        trailer_id_at: int,
     ) -> None:
         """Say which events there are. An id is `sample_id_at` bytes behind the begin of a sample, and `trailer_id_at`
         before the end of other records; 0: there is none, and all belong to the first event."""

@@ -2,26 +2,26 @@ include "constants.pxi"
 include "../../core/protobuf.pxi"
 include "../../proto/perfetto_trace_tags.pxi"
 from symbolize.formats.perfetto.packet_reader cimport PacketReader
-from symbolize.core.interning cimport Table
+from symbolize.core.interning cimport InternTable
 
 
 cdef class InternedState:
     cdef PacketReader reader
-    cdef Table functions
-    cdef Table builds
-    cdef Table paths
-    cdef Table sources
-    cdef Table mappings
+    cdef InternTable functions
+    cdef InternTable builds
+    cdef InternTable paths
+    cdef InternTable sources
+    cdef InternTable mappings
     cdef unsigned long long[::1] mapping_words
     cdef int[::1] mapping_rows
     cdef Py_ssize_t mapping_count
     cdef unsigned long long[::1] path_ids
     cdef Py_ssize_t path_used
-    cdef Table frames
+    cdef InternTable frames
     cdef unsigned long long[::1] frame_words
     cdef int[::1] frame_rows
     cdef Py_ssize_t frame_count
-    cdef Table stacks
+    cdef InternTable stacks
     cdef long long[::1] stack_offsets
     cdef unsigned long long[::1] stack_ids
     cdef int[::1] stack_rows
@@ -32,8 +32,8 @@ cdef class InternedState:
     cdef long long version
     cdef Py_ssize_t entries
     cdef Py_ssize_t ids
-    cdef Table tasks
-    cdef Table executions
+    cdef InternTable tasks
+    cdef InternTable executions
     cdef unsigned long long[::1] context_words
     cdef Py_ssize_t context_count
     cdef unsigned long long context_iid
@@ -45,15 +45,15 @@ cdef class InternedState:
     cdef bint takes(self, Py_ssize_t ids) noexcept
     cdef release(self)
     cdef read(self, Py_ssize_t begin, Py_ssize_t end)
-    cdef read_string(self, Table table)
+    cdef read_string(self, InternTable table)
     cdef read_mapping(self)
     cdef read_frame(self)
     cdef read_stack(self)
-    cdef read_context(self, Table table, bint execution)
+    cdef read_context(self, InternTable table, bint execution)
     cdef parse_context(self, bint execution)
     cdef unsigned long long one_more(self, Py_ssize_t number) noexcept
-    cdef bint find_context(self, Table table, unsigned long long iid) noexcept
-    cdef int text_row(self, Table table, unsigned long long iid) noexcept
+    cdef bint find_context(self, InternTable table, unsigned long long iid) noexcept
+    cdef int text_row(self, InternTable table, unsigned long long iid) noexcept
     cdef int mapping(self, unsigned long long iid) except -3
     cdef int frame(self, unsigned long long iid) except -3
     cdef int stack(self, unsigned long long iid) except -3

@@ -14,7 +14,7 @@ from symbolize.core.arrays import extended
 from symbolize.formats.perfetto.events import read_descriptor
 
 if not cython.compiled:
-    from symbolize.core.interning import Table
+    from symbolize.core.interning import InternTable
     from symbolize.core.protobuf import BYTES, NUMBER, WIRE_TYPE
     from symbolize.formats.perfetto.constants import EMPTY, MASK32, MAX_DEPTH, MAX_KEPT
     from symbolize.formats.perfetto.packet_reader import PacketReader
@@ -43,25 +43,25 @@ class InternedState:
     def __init__(self, reader: PacketReader, shared: cython.bint) -> None:
         mixer: cython.ulonglong = reader.mixer
         self.reader = reader
-        self.functions = Table(mixer)
-        self.builds = self.functions if shared else Table(mixer)
-        self.paths = self.functions if shared else Table(mixer)
-        self.sources = self.functions if shared else Table(mixer)
-        self.mappings = Table(mixer)
+        self.functions = InternTable(mixer)
+        self.builds = self.functions if shared else InternTable(mixer)
+        self.paths = self.functions if shared else InternTable(mixer)
+        self.sources = self.functions if shared else InternTable(mixer)
+        self.mappings = InternTable(mixer)
         self.mapping_words = self.path_ids = NO_WORDS
         self.mapping_rows = NO_ROWS
-        self.frames = Table(mixer)
+        self.frames = InternTable(mixer)
         self.frame_words = NO_WORDS
         self.frame_rows = NO_ROWS
-        self.stacks = Table(mixer)
+        self.stacks = InternTable(mixer)
         self.stack_offsets = self.stack_tried = NO_OFFSETS
         self.stack_ids = self.stack_missing = NO_WORDS
         self.stack_rows = NO_ROWS
         self.entries = self.ids = 0
         self.mapping_count = self.path_used = self.frame_count = self.stack_count = self.stack_used = 0
         self.version = 1
-        self.tasks = Table(mixer)
-        self.executions = Table(mixer)
+        self.tasks = InternTable(mixer)
+        self.executions = InternTable(mixer)
         self.context_words = NO_WORDS
         self.context_count = 0
         self.context_iid = self.context_first = self.context_second = 0
@@ -128,7 +128,7 @@ class InternedState:
         if reader.forgive() or damaged:
             reader.damaged += 1
 
-    def read_string(self, table: Table):
+    def read_string(self, table: InternTable):
         """Enter an InternedString."""
         reader: PacketReader = self.reader
         iid: cython.ulonglong = 0
@@ -243,7 +243,7 @@ class InternedState:
         self.stack_rows[row] = -1
         self.stack_tried[row] = 0
 
-    def read_context(self, table: Table, execution: cython.bint):
+    def read_context(self, table: InternTable, execution: cython.bint):
         """Enter a context of StackSamples: a task, or where it is executed."""
         at: cython.Py_ssize_t = 2 * self.context_count
         self.parse_context(execution)
@@ -277,7 +277,7 @@ class InternedState:
         reader: PacketReader = self.reader
         return (reader.small[number] & MASK32) + 1 if reader.small[0] >> number & 1 else 0
 
-    def find_context(self, table: Table, iid: cython.ulonglong) -> cython.bint:
+    def find_context(self, table: InternTable, iid: cython.ulonglong) -> cython.bint:
         """Take the context of an id to `context_first` and `context_second`; False if it is not there."""
         row: cython.int = table.find(iid)
         if row < 0:
@@ -288,7 +288,7 @@ class InternedState:
 
     # Looking up
 
-    def text_row(self, table: Table, iid: cython.ulonglong) -> cython.int:
+    def text_row(self, table: InternTable, iid: cython.ulonglong) -> cython.int:
         """The string of an id, where 0 is the empty one; -1 for an unknown id."""
         return 0 if iid == 0 else table.find(iid)
 

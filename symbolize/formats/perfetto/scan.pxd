@@ -7,7 +7,7 @@ from symbolize.formats.perfetto.heaps cimport HeapReader
 from symbolize.formats.perfetto.samples cimport TraceSamples
 from symbolize.formats.perfetto.sequences cimport Sequence
 from symbolize.formats.perfetto.stack_samples cimport StackReader
-from symbolize.core.interning cimport Table
+from symbolize.core.interning cimport InternTable
 
 
 cdef class Scanner:
@@ -20,7 +20,7 @@ cdef class Scanner:
     cdef dict sequences
     cdef Sequence current
     cdef Py_ssize_t max_sequences
-    cdef Table numbers
+    cdef InternTable numbers
     cdef unsigned long long last_number
     cdef Py_ssize_t interned
     cdef Py_ssize_t interned_end

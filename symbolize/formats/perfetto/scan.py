@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from symbolize.formats.perfetto.trace import Trace
 
 if not cython.compiled:
-    from symbolize.core.interning import Table
+    from symbolize.core.interning import InternTable
     from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, MAX_TAG, NUMBER, VARINT, WIRE_TYPE
     from symbolize.formats.perfetto.constants import MASK32, MAX_INT64
     from symbolize.formats.perfetto.cpu import CpuReader
@@ -49,7 +49,7 @@ class Scanner:
         self.sequences = {}
         self.max_sequences = MAX_SEQUENCES
         self.current = None
-        self.numbers = Table(self.reader.mixer)
+        self.numbers = InternTable(self.reader.mixer)
         self.last_number = 0
         self.broken = False
         self.wanted = 0

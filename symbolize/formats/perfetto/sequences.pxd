@@ -1,6 +1,6 @@
 from symbolize.formats.perfetto.packet_reader cimport PacketReader
 from symbolize.formats.perfetto.interned_state cimport InternedState
-from symbolize.core.interning cimport Table
+from symbolize.core.interning cimport InternTable
 
 
 cdef class Sequence:
@@ -18,7 +18,7 @@ cdef class Sequence:
     cdef public object stack_defaults
     cdef public object stack_events
     cdef public unsigned long long clock
-    cdef Table cpus
+    cdef InternTable cpus
     cdef unsigned long long[::1] counters
     cdef int[::1] counted
     cdef Py_ssize_t counter_words

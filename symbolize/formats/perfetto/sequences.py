@@ -7,7 +7,7 @@ import cython
 import numpy as np
 
 if not cython.compiled:
-    from symbolize.core.interning import Table
+    from symbolize.core.interning import InternTable
     from symbolize.formats.perfetto.interned_state import InternedState
     from symbolize.formats.perfetto.packet_reader import PacketReader
 
@@ -32,7 +32,7 @@ class Sequence:
         self.defaults = b""
         self.stack_defaults = self.stack_events = None
         self.clock = 0
-        self.cpus = Table(reader.mixer)
+        self.cpus = InternTable(reader.mixer)
         self.counters = NO_WORDS
         self.counted = NO_ROWS
         self.counter_words = 0
@@ -73,6 +73,6 @@ class Sequence:
         """Forget the counters because the events changed."""
         self.reader.counters_left += self.counter_words
         self.counter_words = 0
-        self.cpus = Table(self.reader.mixer)
+        self.cpus = InternTable(self.reader.mixer)
         self.counters = NO_WORDS
         self.counted = NO_ROWS

@@ -1,12 +1,12 @@
 cimport cython
-from symbolize.core.interning cimport Table
+from symbolize.core.interning cimport InternTable
 
 
 @cython.final
 cdef class Totals:
     cdef readonly Py_ssize_t count
     cdef readonly Py_ssize_t base
-    cdef Table ids
+    cdef InternTable ids
     cdef long long[::1] last
     cdef int[::1] stacks
     cdef unsigned long long mixer

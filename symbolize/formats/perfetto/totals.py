@@ -8,7 +8,7 @@ import numpy as np
 from symbolize.core.arrays import Int32, extended
 
 if not cython.compiled:
-    from symbolize.core.interning import Table
+    from symbolize.core.interning import InternTable
 
 
 @cython.cclass
@@ -17,14 +17,14 @@ class Totals:
 
     def __init__(self, mixer: cython.ulonglong) -> None:
         self.mixer = mixer
-        self.ids = Table(mixer)
+        self.ids = InternTable(mixer)
         self.count = self.base = 0
         self.last = memoryview(np.zeros(0, np.int64))
         self.stacks = memoryview(np.zeros(0, np.int32))
 
     def restart(self) -> None:
         """Take ids for those of other callstacks from now on; rows from `base` on are theirs."""
-        self.ids = Table(self.mixer)
+        self.ids = InternTable(self.mixer)
         self.base = self.count
 
     def add(

@@ -10,7 +10,7 @@ import cython
 
 if not cython.compiled:
     from symbolize.core.cursor import Cursor
-    from symbolize.core.interning import Table
+    from symbolize.core.interning import InternTable
     from symbolize.core.protobuf import LAST_BYTE, NUMBER, VARINT, WIRE_TYPE
     from symbolize.formats.pprof.scan import PprofScan, check, fail, find
     from symbolize.proto.profile_tags import *
@@ -277,7 +277,7 @@ def fill_functions(
 def fill_line(
     scan: PprofScan,
     c: Cursor,
-    functions: Table,
+    functions: InternTable,
     line_functions: cython.int[::1],
     lines: cython.longlong[::1],
     columns: cython.longlong[::1],
@@ -310,8 +310,8 @@ def fill_line(
 def fill_locations(
     scan: PprofScan,
     unknown: Unknown,
-    mappings: Table,
-    functions: Table,
+    mappings: InternTable,
+    functions: InternTable,
     ids: cython.ulonglong[::1],
     addresses: cython.ulonglong[::1],
     location_mappings: cython.int[::1],
@@ -392,7 +392,7 @@ def fill_label(
 
 
 def fill_stack(
-    scan: PprofScan, c: Cursor, locations: Table, stack: cython.int[::1], at: cython.Py_ssize_t
+    scan: PprofScan, c: Cursor, locations: InternTable, stack: cython.int[::1], at: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
     """A packed list of location ids into `stack` from `at` on; where the next one goes.
 
@@ -451,7 +451,7 @@ def fill_values(
 def fill_samples(
     scan: PprofScan,
     unknown: Unknown,
-    locations: Table,
+    locations: InternTable,
     strings: cython.const[cython.int][::1],
     width: cython.Py_ssize_t,
     offsets: cython.longlong[::1],

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from symbolize.core.arrays import NONE, Int32, UInt8, UInt64
 from symbolize.core.budget import Budget
 from symbolize.core.errors import EmptyInput, InputError
-from symbolize.core.interning import Table, random_mixer
+from symbolize.core.interning import InternTable, random_mixer
 from symbolize.core.protobuf import NUMBER
 from symbolize.formats.content import Content
 from symbolize.formats.model import LoadedProfile, LoadOptions, only
@@ -197,8 +197,8 @@ def _ids(ids: UInt64, what: str, source: str) -> Any:
     """The rows of a table by id; a repeated id is an error (pprof's CheckValid)."""
     count = len(ids)
     if not count or (ids[0] == 1 and ids[-1] == count and bool(np.all(np.diff(ids) == 1))):
-        return Table(0, count)
-    table = Table(random_mixer())
+        return InternTable(0, count)
+    table = InternTable(random_mixer())
     repeated = table.put_all(ids.data)
     if repeated >= 0:
         hint = "; perhaps it holds two concatenated profiles"

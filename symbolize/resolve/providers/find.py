@@ -17,7 +17,7 @@ from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers.jit import CompiledCode, ListedFrames
 from symbolize.resolve.providers.kernel import Kernels, is_guest_kernel, is_kernel, release_in
 from symbolize.resolve.providers.members import Members, is_in_archive
-from symbolize.resolve.providers.modules import Modules, module_name
+from symbolize.resolve.providers.modules import KernelModules, module_name
 from symbolize.resolve.providers.symbol_files import SymbolFiles
 from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.providers.vdso import find_vdso, is_vdso
@@ -46,7 +46,7 @@ class SymbolProviders:
         self._files = SpecialFiles(index)
         self._lists = SymbolLists(self._files)
         self._kernels = Kernels(index, self._files, opened, self._lists)
-        self._modules = Modules(index, self._files, opened)
+        self._modules = KernelModules(index, self._files, opened)
         self._members = Members(index, self._files, opened)
         self._compiled = CompiledCode(self._files, self._lists)
         self._symbol_files = SymbolFiles(self._files, self._lists)

@@ -32,7 +32,7 @@ def module_name(filename: str) -> str:
     return "" if match is None or match[1] in NO_MODULES else match[1].replace("-", "_")
 
 
-class Modules:
+class KernelModules:
     """Kernel modules below the roots of `index` that an ordinary lookup does not find."""
 
     def __init__(self, index: BinaryIndex, files: SpecialFiles, opened: OpenBinaries) -> None:
