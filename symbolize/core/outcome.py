@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Final
 
 from symbolize.core.arrays import NONE
 from symbolize.core.mapped import Failure
@@ -9,7 +10,7 @@ from symbolize.core.stack_check import StackCheck
 from symbolize.core.verdict import Verdict
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, slots=True)
 class MappingOutcome:
     """The result for one mapping of the profile, or for the locations without one (NONE).
 
@@ -45,4 +46,7 @@ class MappingOutcome:
 
     def alone(self) -> "MappingOutcome":
         """The outcome without what subclasses add: reports outlive the binaries and arrays of a run."""
-        return MappingOutcome(**{each.name: getattr(self, each.name) for each in fields(MappingOutcome)})
+        return MappingOutcome(**{name: getattr(self, name) for name in FIELDS})
+
+
+FIELDS: Final = tuple(each.name for each in fields(MappingOutcome))
