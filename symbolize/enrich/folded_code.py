@@ -18,7 +18,7 @@ Decide = Callable[[Int64, Int64], Int32]
 the number of the code of each location, and the places."""
 
 
-class Decided(NamedTuple):
+class DecidedCode(NamedTuple):
     """What callers decided: the locations in each shared code, those that were added too, and the value of the frames
     in it that have a name now; and which location each of the added ones was."""
 
@@ -29,7 +29,7 @@ class Decided(NamedTuple):
 
 def name_by_callers(
     profile: Profile, folded: Sequence[tuple[FoldedCode, Int64]], namesakes: Namesakes, mode: Mode, decide: Decide
-) -> Decided:
+) -> DecidedCode:
     """Give the `folded` code at some locations the name of the function that was called, as `mode` shows it.
 
     A location that is another function than the one that is shown gets a location of its own, behind all others, with
@@ -57,7 +57,7 @@ def name_by_callers(
         profile.unknown = profile.unknown | {"location": raw.taken(np.concatenate((np.arange(count), origin)))}
     added = (count + np.flatnonzero(group[origin] == number) for number in range(len(folded)))
     every = [np.concatenate((rows, new)) for (_, rows), new in zip(folded, added, strict=True)]
-    return Decided(every, value, origin)
+    return DecidedCode(every, value, origin)
 
 
 def values_of(profile: Profile, at: Int64, group: Int64, decided: Bool, count: int) -> Float64:

@@ -206,13 +206,13 @@ def listed_callers(binary: Binary, observed: Observed) -> Count:
     known = known[:: len(known) // MAX_PAIRS + 1]
     if not len(known):
         return Count(Evidence.LISTED, 0, 0)
-    from symbolize.evidence.stacks import CalledStacks, PairVerdict, StackPairs
+    from symbolize.evidence.stacks import PairReader, PairVerdict, StackPairs
 
     count = len(observed.vaddrs)
     there = without_tag(binary.images[0], observed.vaddrs + np.uint64(binary.shift))
     rows = np.flatnonzero(observed.inside)
     pairs = StackPairs(callee[known], caller[known], np.zeros(0, np.int64))
-    reader = CalledStacks(pairs, [(binary, rows, there[rows])], count, believes_all=True)
+    reader = PairReader(pairs, [(binary, rows, there[rows])], count, believes_all=True)
     verdicts = reader.verdicts
     agrees = (verdicts == PairVerdict.CONFIRMED) | (verdicts == PairVerdict.EXPLAINED)
     counts = (observed.is_call[callee[known]] | reader.has_no_call) & ~reader.may_be_unlisted

@@ -42,7 +42,7 @@ class PairVerdict(IntEnum):
     CONTRADICTED = 3
 
 
-class Symbol(NamedTuple):
+class NextFunction(NamedTuple):
     """A function that was called: the spellings of its names, and where it begins in the binary with a number."""
 
     spellings: frozenset[bytes]
@@ -73,7 +73,7 @@ class _Called(NamedTuple):
     symbol: int
 
 
-class CalledStacks:
+class PairReader:
     """Reads what is known of pairs of locations: which function the caller calls there, and which the other one is.
 
     `answered` are the binaries of the locations, which are less than `count`. `vaddrs` are those of all locations.
@@ -91,7 +91,7 @@ class CalledStacks:
         self._binary_of = np.full(count, -1, np.int64)
         self._symbol_of = np.full(count, -1, np.int64)
         self._calls: list[TailCalls] = []
-        self._symbols: list[Symbol] = []
+        self._symbols: list[NextFunction] = []
         is_caller = marked(pairs.caller, count)
         for each in answered:
             with suppress(ReadFailure):  # what cannot be read says nothing
@@ -219,6 +219,6 @@ class CalledStacks:
         self._symbol_of[chosen] = number[inverse]
         own = int(self._binary_of[chosen[0]])
         self._symbols += [
-            Symbol(frozenset(chain.from_iterable(spelled[first:last])), vaddr, own)
+            NextFunction(frozenset(chain.from_iterable(spelled[first:last])), vaddr, own)
             for first, last, vaddr in zip(ends[:-1], ends[1:], begin.tolist(), strict=True)
         ]

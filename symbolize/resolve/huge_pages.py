@@ -53,7 +53,7 @@ def is_moved_text(record: MappingRecord) -> bool:
     )
 
 
-class SegmentLayout(NamedTuple):
+class FileLayout(NamedTuple):
     """Where a file is mapped: its ELF type and its segments, none if they have lost their file offsets."""
 
     kind: str
@@ -76,12 +76,12 @@ class HugePages:
         self,
         judge: Judge,
         find: Callable[[MappingRecord, MatchOf], Resolution],
-        layouts: Callable[[MappingRecord], Sequence[SegmentLayout]],
+        layouts: Callable[[MappingRecord], Sequence[FileLayout]],
     ) -> None:
         self._judge = judge
         self._find = find
         self._layouts = layouts
-        self._known: dict[tuple[str, str], Sequence[SegmentLayout]] = {}
+        self._known: dict[tuple[str, str], Sequence[FileLayout]] = {}
         self._files: list[MappingRecord] = []
         self._starts: list[int] = []
 
@@ -155,7 +155,7 @@ def match_text(judge: Judge, record: MappingRecord, neighbour: MappingRecord, bi
     share it may be either. The one that fits better is taken.
     """
     best = BuildMatch("not where its text is")
-    for distance in distances(record, neighbour, SegmentLayout.of(binary)):
+    for distance in distances(record, neighbour, FileLayout.of(binary)):
         base = AddressBase(distance, "placed by the mappings around it")
         mapped = in_file(binary, base, record.addresses)
         match = BuildMatch(judgement=judge.judge(binary, record.observed(mapped)), base=base)
@@ -164,14 +164,14 @@ def match_text(judge: Judge, record: MappingRecord, neighbour: MappingRecord, bi
     return best
 
 
-def distances(record: MappingRecord, neighbour: MappingRecord, layout: SegmentLayout) -> list[int]:
+def distances(record: MappingRecord, neighbour: MappingRecord, layout: FileLayout) -> list[int]:
     """How far vaddrs may be above the addresses of memory that is text, with `neighbour` a mapping of the same file."""
     size = record.limit - record.start
     found = load_distances(neighbour, layout)
     return [each for each in found if is_in_text(layout, record.start + each & TOP, size)]
 
 
-def load_distances(mapping: MappingRecord, layout: SegmentLayout) -> list[int]:
+def load_distances(mapping: MappingRecord, layout: FileLayout) -> list[int]:
     """How far vaddrs may be above the addresses of a mapping of a file, modulo 2⁶⁴: by the segments that hold its file
     offset, executable ones first."""
     if layout.kind == "ET_EXEC":
@@ -185,7 +185,7 @@ def load_distances(mapping: MappingRecord, layout: SegmentLayout) -> list[int]:
     return list(found)
 
 
-def is_in_text(layout: SegmentLayout, vaddr: int, size: int) -> bool:
+def is_in_text(layout: FileLayout, vaddr: int, size: int) -> bool:
     """Whether memory is within an executable segment, whose ends may be rounded to huge pages."""
     for segment in layout.segments:
         begin = segment.vaddr // HUGE_PAGE * HUGE_PAGE

@@ -44,7 +44,7 @@ from symbolize.resolve.address_maps import (
     misfit,
 )
 from symbolize.resolve.addresses import MappedAddresses, in_code
-from symbolize.resolve.huge_pages import HugePages, MatchOf, SegmentLayout, is_moved_text
+from symbolize.resolve.huge_pages import FileLayout, HugePages, MatchOf, is_moved_text
 from symbolize.resolve.mapping_record import MappingRecord, has_map, records_of, weight_of_mappings
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers import SymbolProviders
@@ -480,11 +480,11 @@ class MappingResolver:
         mapped = [(each.binary, mapper(record, each.binary)[0]) for each, _ in equals]
         return same_names([(binary, each) for binary, each in mapped if each is not None])
 
-    def _layouts(self, record: MappingRecord) -> list[SegmentLayout]:
+    def _layouts(self, record: MappingRecord) -> list[FileLayout]:
         """The layouts of all builds that may be what a mapping is of."""
         match = find_recorded(self._index, record.build_id, record.filename)
         candidates, _ = self._open_candidates(match.candidates or [("build id", match)])
-        return [SegmentLayout.of(each.binary) for each in candidates]
+        return [FileLayout.of(each.binary) for each in candidates]
 
     def _find_in_file(self, record: MappingRecord) -> Resolution:
         """Which binary addresses in a file without a build id are of, and what they count from."""

@@ -3,21 +3,21 @@
 import numpy as np
 
 from symbolize.core.arrays import distinct_inverse, pair, unpair
-from symbolize.evidence.stacks import CalledStacks, StackPairs
+from symbolize.evidence.stacks import PairReader, StackPairs
 from symbolize.profile import Profile
 from symbolize.resolve.mapping_record import caller_mask
 from symbolize.resolve.resolution import Resolutions
 from symbolize.symbols import Binary
 
 
-def reader_of(profile: Profile, resolutions: Resolutions) -> CalledStacks:
+def reader_of(profile: Profile, resolutions: Resolutions) -> PairReader:
     """What is known of the pairs on all stacks of a profile."""
     answered = [
         (binary, np.concatenate([each.rows for each in parts]), np.concatenate([each.vaddrs for each in parts]))
         for binary, parts in resolutions.by_binary()
         if isinstance(binary, Binary)
     ]
-    return CalledStacks(pairs_of(profile), answered, len(profile.locations))
+    return PairReader(pairs_of(profile), answered, len(profile.locations))
 
 
 def pairs_of(profile: Profile) -> StackPairs:
@@ -31,7 +31,7 @@ def pairs_of(profile: Profile) -> StackPairs:
     return StackPairs(callee, caller, which)
 
 
-def check_stacks(profile: Profile, resolutions: Resolutions, reader: CalledStacks) -> None:
+def check_stacks(profile: Profile, resolutions: Resolutions, reader: PairReader) -> None:
     """Judge all pairs of neighbours on the stacks of a profile (R361, stacks against call sites); `resolutions` get
     what was found, by the mapping of the caller."""
     column = profile.weight_column()

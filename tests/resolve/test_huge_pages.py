@@ -13,7 +13,7 @@ import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage, Segment, inside_calls
-from symbolize.resolve.huge_pages import SegmentLayout, is_in_text, load_distances
+from symbolize.resolve.huge_pages import FileLayout, is_in_text, load_distances
 from symbolize.resolve.mapping_record import records_of
 from symbolize.symbols import Binary
 from tests.support.fixture_files import BINARIES, FIXTURES
@@ -294,7 +294,7 @@ class TestConfirmation:
 def test_distances_of_hostile_segments() -> None:
     """Distances wrap around, and a file offset in no segment gives none."""
     with ElfImage.open(str(SHIFTED)) as image:
-        layout = SegmentLayout.of(Binary([image]))
+        layout = FileLayout.of(Binary([image]))
         record = records_of(
             symbolize.load(io.BytesIO(profile([HEAD], [([Place(HEAD.start, 1)], [1])]))), with_names=False
         )
@@ -307,7 +307,7 @@ def test_ends_of_text() -> None:
     """Text may be rounded to huge pages, and no further; an empty segment is none, nor one of data."""
     segments = [Segment(0x1000, 0x20_1000, 0x100, 0x100, 0x1000, True), Segment(0, 0x60_0000, 0, 0, 0x1000, True)]
     segments.append(Segment(0x2000, 0xA0_0000, 0x100, 0x100, 0x1000, False))
-    layout = SegmentLayout("ET_DYN", segments)
+    layout = FileLayout("ET_DYN", segments)
     assert is_in_text(layout, 0x20_0000, 0x20_0000)
     assert not is_in_text(layout, 0x20_0000, 0x20_0001)
     assert not is_in_text(layout, 0x1F_F000, 0x1000)
@@ -319,4 +319,4 @@ def test_larger_pages() -> None:
     """A segment is mapped from the page that it begins on, which may be larger than 4 KiB."""
     segments = [Segment(0x1_2340, 0x2_2340, 0x100, 0x100, 0x1_0000, True)]
     mapping: Any = SimpleNamespace(start=0x4000_0000, file_offset=0x1_0000)
-    assert load_distances(mapping, SegmentLayout("ET_DYN", segments)) == [(0x2_0000 - 0x4000_0000) % (1 << 64)]
+    assert load_distances(mapping, FileLayout("ET_DYN", segments)) == [(0x2_0000 - 0x4000_0000) % (1 << 64)]
