@@ -1,6 +1,16 @@
 """Demangling by language, simplification modes and clone suffixes (R114-R117)."""
 
-from symbolize.names.demangling import MODES, Mode, demangle, same_function, scope_text
+from symbolize.names.demangling import (
+    LINKER_MARK,
+    LINKER_PREFIX,
+    MODES,
+    Mode,
+    demangle,
+    demangle_android_linker,
+    is_android_linker,
+    scope_text,
+    shown_names,
+)
 from symbolize.names.identity import (
     encodes,
     function_key,
@@ -8,17 +18,18 @@ from symbolize.names.identity import (
     is_mangled,
     may_be_local,
     public_name,
+    same_function,
     variants,
 )
-from symbolize.names.shown import (
-    LINKER_MARK,
-    LINKER_PREFIX,
-    demangle_android_linker,
-    is_android_linker,
-    shown_names,
+from symbolize.names.simplify import (
+    drop_clone_notes,
+    drop_template_arguments,
+    last_component,
+    own_name,
+    simplify,
+    simplify_plain,
 )
-from symbolize.names.simplify import drop_clone_notes, drop_template_arguments, simplify, simplify_plain
-from symbolize.names.suffixes import last_component, own_name, split_suffix, strip_version
+from symbolize.names.suffixes import split_suffix, strip_version
 
 __all__ = [
     "LINKER_MARK",

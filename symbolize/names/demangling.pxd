@@ -1,3 +1,11 @@
 from symbolize.names.demangler cimport MAX_NAME
-from symbolize.names.itanium_demangler cimport CppDemangler
-from symbolize.names.rust cimport RustDemangler, is_legacy
+from symbolize.names.itanium_parser cimport CppParser
+from symbolize.names.itanium_printer cimport CppPrinter
+from symbolize.names.rust cimport RustDemangler
+
+
+cdef class CppDemangler:
+    cdef CppParser parser
+    cdef CppPrinter printer
+
+    cpdef object demangle(self, bytes name, int mode)

@@ -1,22 +1,30 @@
 # cython: language_level=3
-"""Linkage names in bulk to the names that a profile shows."""
+"""The names that a profile shows, made of linkage names: by the demangler of each language, in bulk.
+
+C++ names that our reader does not know are left to the C++ runtime, by way of the package cxxfilt. Names of Java that
+GCC compiled are such: what a function returns comes before its parameters, behind a `J`.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
-from typing import Literal, get_args
+from collections.abc import Callable, Sequence
+from functools import cache
+from posixpath import basename
+from typing import Final, Literal, get_args
 
 import cython
 
-from symbolize.names import cxxfilt_fallback, dlang
-from symbolize.names.simplify import drop_clone_notes, drop_type_arguments, simplify
+from symbolize.names import dlang
+from symbolize.names.simplify import drop_clone_notes, drop_type_arguments, own_name, simplify, simplify_plain
 from symbolize.names.suffixes import split_suffix, strip_version
 
 if not cython.compiled:
     from symbolize.names.demangler import MAX_NAME
-    from symbolize.names.itanium_demangler import CppDemangler
-    from symbolize.names.rust import RustDemangler, is_legacy
+    from symbolize.names.itanium_parser import CppParser
+    from symbolize.names.itanium_printer import CppPrinter
+    from symbolize.names.rust import RustDemangler
 
 Mode = Literal["default", "templates", "full", "none"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -27,6 +35,49 @@ _LOCAL_NAME, _LOCAL_TEXT = b"1x", b"::x"
 
 # Go (`main.(*T).f`, `a/b.f`) and Java names have dots of their own, so only behind a C identifier is a suffix a suffix.
 _C_IDENTIFIER = re.compile(rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*")
+
+LINKER_PREFIX, LINKER_MARK = b"__dl_", b"[linker]"
+
+LINKER_FILES: Final = re.compile(r"linker(?:64|_asan|_asan64)?(?:\.debug|\.dbg)?|[0-9a-f]{40}-linker(?:64)?")
+"""Names of the files of Android's dynamic linker."""
+
+MAX_OUTPUT = 1 << 20
+_MAX_CODES = 1 << 18  # a code of one character is the text `unsigned long long`
+
+# libstdc++ itself refuses more. libc++abi recurses on the C stack without a limit of its own.
+MAX_RUNTIME_NAME = 1024
+# Names of vector functions (`_ZGVbN4v_sinf`) are not C++.
+_VECTOR_FUNCTION = re.compile(rb"_ZGV[a-z]")
+# On malformed unresolved names (`sr`) libstdc++ 12 loops for ever; one that is well-formed our reader knows.
+_ENDLESS = b"sr"
+# What follows these codes is surely not the number of something else, so digits are the length of an identifier.
+_PLAIN_CODE = re.compile(
+    rb"(?P<length>[1-9][0-9]*)|[ZNIKPRVOrJE]|[abcegijlmorstuwxyz](?!S)|[dfhknpqv](?![0-9])|S[a-z]|S[0-9A-Z]*_|T[0-9]*_"
+)
+# Back references, template parameters, and conversions, whose arguments libstdc++ reads again.
+_REPEATS = re.compile(rb"(?=S[0-9A-Z]*_|T[0-9A-Z]*_|cv)")
+# The usual `Args&&...` (`DpOT_`) has no pattern that could grow.
+_EXPANSION = re.compile(rb"(?:Dp|sp)(?![ORKVP]*T[0-9A-Z]*_)")
+
+
+@cython.final
+@cython.cclass
+class CppDemangler:
+    """Demangles a C++ name at a time."""
+
+    def __init__(self) -> None:
+        self.parser = CppParser()
+        self.printer = CppPrinter(self.parser)
+
+    def demangle(self, name: bytes, mode: cython.int) -> bytes | None:
+        """The text of a name that starts with `_Z` in a mode; None if it is malformed, unknown or costs too much."""
+        self.printer.refused = False
+        node = self.parser.parse(name)
+        return self.printer.print(node, mode) if node else None
+
+    def gave_up(self) -> bool:
+        """Whether the last name was refused for what it costs."""
+        return self.parser.refused or self.printer.refused
 
 
 def demangle(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
@@ -110,7 +161,7 @@ def _demangle_one(name: bytes, mode: Mode, cpp: CppDemangler, rust: RustDemangle
         return text
     if cpp.gave_up():
         return name
-    text = cxxfilt_fallback.demangle(base)
+    text = demangle_by_runtime(base)
     if text is None:
         return name
     text = drop_clone_notes(text)
@@ -126,23 +177,99 @@ def _demangle_versioned(name: bytes, mode: Mode, cpp: CppDemangler, rust: RustDe
     return name if text == bare else text + plt
 
 
-def same_function(a: bytes, b: bytes) -> bool:
-    """Tell whether two linkage names are two spellings of one function.
+def demangle_by_runtime(name: bytes) -> bytes | None:
+    """Return the demangled text of a name that starts with `_Z`, or None (R117, hostile names).
 
-    They are when they agree up to symbol version (R114) and clone suffix (R115), or are C++ names with the same full
-    text, as the variants of a constructor are. Rust names are compared as they are: their text leaves out what
-    distinguishes instances of one generic function.
+    None is the answer to a malformed name, to a name longer than the runtime takes, to one whose text may be
+    too large, and to every name when the machine has no C++ runtime.
     """
-    a, _ = split_suffix(strip_version(a))
-    b, _ = split_suffix(strip_version(b))
-    if a == b:
-        return True
-    if not _is_cpp(a) or not _is_cpp(b):
-        return False
-    text_a, text_b = demangle([a, b], "full")
-    return text_a == text_b and text_a != a
+    if len(name) > MAX_RUNTIME_NAME or b"\0" in name or _VECTOR_FUNCTION.match(name):
+        return None
+    codes = _without_identifiers(name)
+    if _ENDLESS in codes or _most_codes(len(name), codes) > _MAX_CODES:
+        return None
+    text = _runtime()(name)
+    return text if text is None or len(text) <= MAX_OUTPUT else None
 
 
-def _is_cpp(name: bytes) -> bool:
-    bare = name[1:] if name.startswith(b"__Z") else name
-    return bare.startswith(b"_Z") and not is_legacy(bare)
+@cache
+def _runtime() -> Callable[[bytes], bytes | None]:
+    # What another malloc than that of the C library hands out, cxxfilt would give back to the wrong one.
+    if os.environ.get("LD_PRELOAD"):
+        return lambda name: None
+    # Imported only when it is needed: its import searches for libraries by running programs.
+    try:
+        import cxxfilt
+    except (ImportError, OSError, AttributeError):
+        return lambda name: None
+
+    def demangler(name: bytes) -> bytes | None:
+        try:
+            text = cxxfilt.demangleb(name)
+        except cxxfilt.Error:
+            return None
+        return text if isinstance(text, bytes) and text != name else None
+
+    return demangler
+
+
+def _without_identifiers(name: bytes) -> bytes:
+    """The codes of a name: each identifier is a `.`, up to the first code whose digits may be something else."""
+    codes = [name[:2]]
+    at = len(codes[0])
+    while (match := _PLAIN_CODE.match(name, at)) is not None:
+        at = match.end()
+        if match["length"] is None:
+            codes.append(match[0])
+        else:
+            codes.append(b".")
+            at += min(int(match["length"]), len(name))
+    return b"".join(codes) + name[at:]
+
+
+def _most_codes(size: int, codes: bytes) -> int:
+    """A bound of the codes that are printed for a name of `size` bytes (230 can expand to a gigabyte of text).
+
+    A reference at most copies all of them. The pattern of a pack expansion is repeated for each argument in the pack,
+    of which there are fewer than bytes in the name.
+    """
+    repeats, expansions = len(_REPEATS.findall(codes)), len(_EXPANSION.findall(codes))
+    return (size << repeats) * int(size**expansions)
+
+
+def is_android_linker(path: str) -> bool:
+    """Whether a file is that of Android's dynamic linker, by its name."""
+    return LINKER_FILES.fullmatch(basename(path)) is not None
+
+
+def demangle_android_linker(names: Sequence[bytes], mode: Mode = "default") -> list[bytes]:
+    """`demangle` for symbols of a dynamic linker: those with its prefix are shown with `[linker]` instead.
+
+    For its own symbols only: in other files the prefix is a part of the name. In mode `none` names stay as they are.
+    """
+    if mode == "none":
+        return list(names)
+    readable = demangle([name.removeprefix(LINKER_PREFIX) for name in names], mode)
+    return [
+        LINKER_MARK + text if name.startswith(LINKER_PREFIX) and name != LINKER_PREFIX else text
+        for name, text in zip(names, readable, strict=True)
+    ]
+
+
+def shown_names(
+    linkage: Sequence[bytes], plain: Sequence[bytes], mode: Mode, of_linker: bool = False
+) -> tuple[list[bytes], list[bytes]]:
+    """The names of functions as `mode` shows them, and as they are linked, by their linkage names and qualified names,
+    of which either may be empty.
+
+    A qualified name is that of the function where it is given, whatever is linked: Go's `main.cold` is no copy of
+    `main`. Else the linkage name is made readable, by the symbols of Android's dynamic linker if `of_linker`.
+    """
+    # A function without a linked name is known to the linker by its plain name at best, which is kept whole.
+    linked = [link or own_name(name) for link, name in zip(linkage, plain, strict=True)]
+    if mode == "none":
+        return linked, linked
+    readable = demangle_android_linker(linkage, mode) if of_linker else demangle(linkage, mode)
+    if mode != "full":
+        plain = [name and simplify_plain(name, mode == "templates") for name in plain]
+    return [name or text for name, text in zip(plain, readable, strict=True)], linked

@@ -64,7 +64,7 @@ def demangle(name: bytes, parameters: bool = True, arguments: bool = True) -> by
     """
     if name == b"_Dmain":
         return b"D main"
-    reader = _Reader(name, parameters, arguments)
+    reader = DDemangler(name, parameters, arguments)
     try:
         text = reader.mangled(reader.parameters)
     except _MalformedError:
@@ -72,7 +72,7 @@ def demangle(name: bytes, parameters: bool = True, arguments: bool = True) -> by
     return text if reader.at == len(name) else None
 
 
-class _Reader:
+class DDemangler:
     """One name, read from `at` on. Methods return the text of what they pass over."""
 
     def __init__(self, name: bytes, parameters: bool, arguments: bool) -> None:

@@ -143,3 +143,25 @@ def variants(name: bytes) -> list[bytes]:
         return [name]
     key = function_key(name)
     return [name, *(other for other in others if function_key(other) == key)]  # a function may be called `C1`
+
+
+def same_function(a: bytes, b: bytes) -> bool:
+    """Tell whether two linkage names are two spellings of one function.
+
+    They are when they agree up to symbol version (R114) and clone suffix (R115), or are C++ names with the same full
+    text, as the variants of a constructor are. Rust names are compared as they are: their text leaves out what
+    distinguishes instances of one generic function.
+    """
+    a, _ = split_suffix(strip_version(a))
+    b, _ = split_suffix(strip_version(b))
+    if a == b:
+        return True
+    if not _is_cpp(a) or not _is_cpp(b):
+        return False
+    text_a, text_b = demangle([a, b], "full")
+    return text_a == text_b and text_a != a
+
+
+def _is_cpp(name: bytes) -> bool:
+    bare = name[1:] if name.startswith(b"__Z") else name
+    return bare.startswith(b"_Z") and not is_legacy(bare)

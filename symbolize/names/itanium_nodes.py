@@ -81,7 +81,7 @@ STRING = 84  # type
 ARGUMENTS = 85  # LIST, in parentheses
 LAMBDA_VALUE = 86  # type
 
-# How names behind `sr` are read (see `unresolved` of `itanium_expressions`).
+# How names behind `sr` are read (see `unresolved` of `itanium_parser`).
 CLANG_READING = 1
 OLD_READING = 2
 LAST_READING = 2

@@ -1,10 +1,11 @@
 include "itanium_nodes.pxi"
 
-from symbolize.names.itanium_expressions cimport ExpressionParser
 from symbolize.names.demangler cimport MAX_DEPTH, MAX_STEPS
+from symbolize.names.itanium_tree cimport CppTree
 
 
-cdef class Printer(ExpressionParser):
+cdef class CppPrinter(CppTree):
+    cdef CppTree tree
     cdef int pack_index
     cdef int closures
     cdef int heads
@@ -13,15 +14,15 @@ cdef class Printer(ExpressionParser):
     cdef bint full
     cdef int dropped
 
-    cdef int show_operand(self, int node) except -1
-    cdef int show_expression(self, int node, int kind) except -1
-    cdef int show_spelled(self, int node, int kind) except -1
+    cdef bytes print(self, int node, int mode)
     cdef int put_number(self, int value) except -1
     cdef int last(self) except -1
     cdef int show(self, int node) except -1
     cdef int show_list(self, int node) except -1
     cdef int show_arguments(self, int node) except -1
     cdef int left(self, int node) except -1
+    cdef int show_spelled(self, int node, int kind) except -1
+    cdef int show_operand(self, int node) except -1
     cdef int show_name(self, int node, int kind) except -1
     cdef int arguments_of(self, int node) except -1
     cdef int show_local(self, int around, int node, int default) except -1
@@ -36,6 +37,7 @@ cdef class Printer(ExpressionParser):
     cdef int bound(self, int node, int kind) except -1
     cdef int strip(self, int node) except -1
     cdef int find_pack(self, int node) except -1
+    cdef int pack_length(self, int pack) except -1
     cdef int show_expansion(self, int pattern) except -1
     cdef int shape(self, int node) except -1
     cdef bint opens(self, int node) except -1
@@ -45,3 +47,15 @@ cdef class Printer(ExpressionParser):
     cdef int open(self, int node, bint spaced) except -1
     cdef int show_qualifier(self, int node, int quals) except -1
     cdef int right(self, int node) except -1
+    cdef int show_expression(self, int node, int kind) except -1
+    cdef int show_unary(self, int node) except -1
+    cdef int show_fold(self, int operator, int a, int b, int side) except -1
+    cdef int show_new(self, int operator, int parts, int of) except -1
+    cdef int show_literal(self, int of, int value, bint negative) except -1
+    cdef int show_rare_expression(self, int node, int kind) except -1
+    cdef int show_pack_size(self, int operand) except -1
+    cdef int list_size(self, int node) except -1
+    cdef int show_subobject(self, int of, int operand, int offset) except -1
+    cdef int show_designated(self, int node, int kind) except -1
+    cdef int show_requirements(self, int parameters, int node) except -1
+    cdef int show_requirement(self, int node) except -1

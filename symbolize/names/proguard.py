@@ -44,7 +44,7 @@ class JavaName(NamedTuple):
     suffix: bytes = b""
 
 
-class Range(NamedTuple):
+class MappedLines(NamedTuple):
     """A line of the map: lines `first` to `last` of an obfuscated method are these of the method `owner.name`.
 
     Without lines `first` is -1, and `source_first` where those of the source are unknown. `source_last` is -1 where all
@@ -77,18 +77,18 @@ class JavaClass:
     """
 
     name: bytes
-    methods: dict[bytes, list[Range]] = field(default_factory=dict)
+    methods: dict[bytes, list[MappedLines]] = field(default_factory=dict)
     synthesized: set[tuple[bytes, bytes, bytes]] = field(default_factory=set)
     has_gaps: bool = False
 
-    def add(self, obfuscated: bytes, name: bytes, arguments: bytes = b"", *numbers: int) -> Range:
-        """Add a method or a line range of it; `numbers` are the lines as in `Range`, from `first` on.
+    def add(self, obfuscated: bytes, name: bytes, arguments: bytes = b"", *numbers: int) -> MappedLines:
+        """Add a method or a line range of it; `numbers` are the lines as in `MappedLines`, from `first` on.
 
         A `name` with a dot has the class that the method was inlined from (R171, Java names).
         """
         owner, _, plain = name.rpartition(b".")
         first, last, source_first, source_last = (*numbers, *(-1, -1, -1, -1)[len(numbers) :])
-        added = Range(first, last, owner or self.name, plain, arguments, source_first, source_last)
+        added = MappedLines(first, last, owner or self.name, plain, arguments, source_first, source_last)
         self.methods.setdefault(obfuscated, []).append(added)
         return added
 
@@ -147,7 +147,7 @@ class ProguardMap:
         files = {self.files.get(method.owner, b"") for method in outer}
         return [SourceFrame(b" | ".join(names), files.pop() if len(files) == 1 else b"", 0)]
 
-    def _of_overload(self, groups: list[list[Range]], arguments: bytes | None) -> list[list[Range]]:
+    def _of_overload(self, groups: list[list[MappedLines]], arguments: bytes | None) -> list[list[MappedLines]]:
         """The groups of the method with these obfuscated arguments, if any has them (R173)."""
         if arguments is None:
             return groups
@@ -159,7 +159,7 @@ class ProguardMap:
         known = self.classes.get(obfuscated)
         return known.name if known is not None and obfuscated not in self.ambiguous else obfuscated
 
-    def _frame(self, method: Range, line: int) -> SourceFrame:
+    def _frame(self, method: MappedLines, line: int) -> SourceFrame:
         """The frame of one method at a line of its obfuscated form (R172)."""
         if method.source_first < 0:
             source = line
@@ -173,12 +173,12 @@ class ProguardMap:
         return SourceFrame(method.owner + b"." + method.name, self.files.get(method.owner, b""), source)
 
 
-def chains(ranges: Iterable[Range]) -> list[list[Range]]:
+def chains(ranges: Iterable[MappedLines]) -> list[list[MappedLines]]:
     """The ranges of one obfuscated name, each with the methods that it was inlined into behind it (R172).
 
     What follows with the same lines is the caller, if it is at one line. Methods without lines are chains of their own.
     """
-    found: list[list[Range]] = []
+    found: list[list[MappedLines]] = []
     for method in ranges:
         is_caller = method.source_last in (-1, method.source_first)
         if found and is_caller and method.first >= 0 and found[-1][-1][:2] == method[:2]:
@@ -230,7 +230,7 @@ def read_map(path: str, wanted: Collection[bytes]) -> ProguardMap:
 def _read_classes(file: BinaryIO, result: ProguardMap, wanted: Collection[bytes]) -> None:
     """Add the classes `wanted` with their members."""
     current: JavaClass | None = None
-    member: Range | None = None
+    member: MappedLines | None = None
     any_class, kept, bad = False, 0, []
     for number, line in _lines(file):
         indented = line[:1] in (b" ", b"\t")
@@ -267,14 +267,14 @@ def _read_classes(file: BinaryIO, result: ProguardMap, wanted: Collection[bytes]
         result.problems.append(f"{result.source}: unreadable members in lines {first}{more} are left out")
 
 
-def _add_member(current: JavaClass, found: re.Match[bytes]) -> Range:
+def _add_member(current: JavaClass, found: re.Match[bytes]) -> MappedLines:
     """Add the method of a line."""
     first, last, _, name, arguments, source_first, source_last, obfuscated = found.groups()
     numbers = [int(digits) if digits is not None else -1 for digits in (first, last, source_first, source_last)]
     return current.add(obfuscated, name, arguments, *numbers)
 
 
-def _read_comment(line: bytes, result: ProguardMap, current: JavaClass, member: Range | None) -> None:
+def _read_comment(line: bytes, result: ProguardMap, current: JavaClass, member: MappedLines | None) -> None:
     """Take over a comment of R8 on the class or the method before it (R172)."""
     if SYNTHESIZED in line:
         if member is not None:

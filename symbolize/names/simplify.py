@@ -12,8 +12,16 @@ import re
 
 import cython
 
-from symbolize.names.operators import OPERATOR, operator_end
+OPERATOR = (
+    rb"(?<![\w$\x80-\xff])operator(?:"
+    rb'(?: ?new ?\[\]| ?delete ?\[\]| new\b| delete\b| co_await\b|"" ?[\w$\x80-\xff]+|\(\)|\[\]|<=>|<<=|>>=|->\*'
+    rb"|->|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%^&|]=|[-+*/%^&|~!=<>,?])(?P<symbol>)|(?P<conversion> ))"
+)
+"""The keyword and its symbol (group `symbol`), or the space in front of the type of a conversion (`conversion`)."""
 
+_OPERATOR_AT = re.compile(OPERATOR)
+# What follows `operator<<`; anything else is the first argument of an `operator<`.
+_BEHIND_SHIFT = re.compile(rb"\Z|[ <\[,)]|::|\((?!(?:anonymous|lambda|unnamed) )")
 _LANDMARK = re.compile(OPERATOR + rb"|(?P<decltype>decltype ?(?=\())|[(<\[{ *&]")
 _CLOSING = {ord(")"): ord("("), ord("]"): ord("["), ord("}"): ord("{")}
 _QUALIFIERS = rb"(?: const| volatile| restrict| noexcept| transaction_safe| &&?)*"
@@ -123,6 +131,65 @@ def simplify_plain(name: bytes, keep_templates: bool) -> bytes:
     if keep_templates:
         return name
     return drop_type_arguments(name) if _GO_SHAPE in name else drop_template_arguments(name)
+
+
+def own_name(name: bytes) -> bytes:
+    """A qualified name without its scopes, as `DW_AT_name` has it: `a::b<c::d>` gives `b<c::d>`."""
+    return name[_own_span(name)[0] :] if b"::" in name else name
+
+
+def last_component(name: bytes) -> bytes:
+    """A qualified name without its scopes, template arguments and ABI tags: `a::b[abi:x]<c::d>` gives `b`."""
+    if b"::" not in name and b"<" not in name and b"[abi:" not in name:
+        return name
+    start, end = _own_span(name)
+    return name[start:end]
+
+
+def _own_span(name: bytes) -> tuple[int, int]:
+    """Where the last component of a qualified name begins, and where its template arguments or ABI tags do."""
+    depth = start = i = 0
+    end = len(name)
+    while i < len(name):
+        byte = name[i]
+        if i == start and name.startswith(b"operator", i):
+            symbol = operator_end(name, i)
+            if symbol == 0:  # a conversion: its type has no scopes to cut off
+                return i, len(name)
+            if symbol > 0:
+                i = end = symbol
+                continue
+        if byte in b"<({[":
+            # A component that is itself in brackets, such as `<lambda(int)>`, stays whole.
+            if depth == 0 and i > start and (byte == ord("<") or name.startswith(b"[abi:", i)):
+                end = min(end, i)
+            depth += 1
+        elif byte in b">)}]":
+            depth -= 1
+        elif depth == 0 and name.startswith(b"::", i):
+            start = i = i + 2
+            end = len(name)
+            continue
+        i += 1
+    return start, end
+
+
+def operator_end(text: bytes, at: int, nested: bool = False) -> int:
+    """Return where the symbol of the operator ends whose keyword is at a position, or -1 if none is there.
+
+    0 means a conversion, whose type has no end of its own. Compilers spell `operator<` with template arguments
+    as `operator<<int>`, which demanglers separate by a space; `operator<<>` is one without arguments unless it is
+    `nested` in other brackets, which the last character then closes.
+    """
+    found = _OPERATOR_AT.match(text, at)
+    if found is None:
+        return -1
+    if found.group("conversion"):
+        return 0
+    end = found.end()
+    if text.endswith(b"operator<<", at, end) and not _BEHIND_SHIFT.match(text, end):
+        return end if nested and text[end] == ord(">") else end - 1
+    return end
 
 
 def _match_brackets(text: bytes) -> tuple[dict[int, int], dict[int, int]]:

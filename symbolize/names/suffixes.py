@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import re
 
-from symbolize.names.operators import operator_end
-
 # Words that make a suffix alone (`.cold`) or with one number behind it (`.cold.3`).
 _OPTIONALLY_NUMBERED = frozenset(
     {
@@ -65,44 +63,3 @@ def strip_version(name: bytes) -> bytes:
         return name
     version = name[at:].lstrip(b"@")
     return name if version.isdigit() or not _VERSION.fullmatch(version) else name[:at]
-
-
-def own_name(name: bytes) -> bytes:
-    """A qualified name without its scopes, as `DW_AT_name` has it: `a::b<c::d>` gives `b<c::d>`."""
-    return name[_own_span(name)[0] :] if b"::" in name else name
-
-
-def last_component(name: bytes) -> bytes:
-    """A qualified name without its scopes, template arguments and ABI tags: `a::b[abi:x]<c::d>` gives `b`."""
-    if b"::" not in name and b"<" not in name and b"[abi:" not in name:
-        return name
-    start, end = _own_span(name)
-    return name[start:end]
-
-
-def _own_span(name: bytes) -> tuple[int, int]:
-    """Where the last component of a qualified name begins, and where its template arguments or ABI tags do."""
-    depth = start = i = 0
-    end = len(name)
-    while i < len(name):
-        byte = name[i]
-        if i == start and name.startswith(b"operator", i):
-            symbol = operator_end(name, i)
-            if symbol == 0:  # a conversion: its type has no scopes to cut off
-                return i, len(name)
-            if symbol > 0:
-                i = end = symbol
-                continue
-        if byte in b"<({[":
-            # A component that is itself in brackets, such as `<lambda(int)>`, stays whole.
-            if depth == 0 and i > start and (byte == ord("<") or name.startswith(b"[abi:", i)):
-                end = min(end, i)
-            depth += 1
-        elif byte in b">)}]":
-            depth -= 1
-        elif depth == 0 and name.startswith(b"::", i):
-            start = i = i + 2
-            end = len(name)
-            continue
-        i += 1
-    return start, end

@@ -131,7 +131,7 @@ def test_hostile_names_cost_little(name: bytes) -> None:
 def test_nested_trials_do_not_double() -> None:
     """What a position gives is found out once, not twice for each trial around it (R260)."""
     part = b"eoutMFNdS4core4time8Dur"
-    reader = dlang._Reader(b"_D3std4HTTP16operationTimeoutMFNdS4core4time8Dur" + part * 16 + b"onZv", True, True)
+    reader = dlang.DDemangler(b"_D3std4HTTP16operationTimeoutMFNdS4core4time8Dur" + part * 16 + b"onZv", True, True)
     with suppress(dlang._MalformedError):
         reader.mangled(True)
     assert reader.steps < 2000

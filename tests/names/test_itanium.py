@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from symbolize import names
-from symbolize.names import itanium_demangler
+from symbolize.names import demangling, itanium_nodes, itanium_printer
 from symbolize.names.rust import is_legacy
 from symbolize.names.simplify import drop_clone_notes, simplify
 from tests.support import cxx_runtime, interpreted
@@ -26,11 +26,11 @@ GOLDEN = [
 MODERN = [
     tuple(line.split(b"\t")) for line in (Path(__file__).parent / "modern" / "modern.tsv").read_bytes().splitlines()
 ]
-DEFAULT, TEMPLATES, FULL = itanium_demangler.DEFAULT, itanium_demangler.TEMPLATES, itanium_demangler.FULL
+DEFAULT, TEMPLATES, FULL = itanium_printer.DEFAULT, itanium_printer.TEMPLATES, itanium_printer.FULL
 
 
 def read(name: bytes, mode: int = DEFAULT) -> bytes | None:
-    text: bytes | None = itanium_demangler.CppDemangler().demangle(name, mode)
+    text: bytes | None = demangling.CppDemangler().demangle(name, mode)
     return text
 
 
@@ -345,7 +345,7 @@ def test_a_mistake_in_front_of_an_unresolved_name_counts() -> None:
 
 def test_what_costs_too_much_is_told_from_what_is_wrong() -> None:
     """The C++ runtime is not asked for a name that was refused for its cost (R117)."""
-    reader = itanium_demangler.CppDemangler()
+    reader = demangling.CppDemangler()
     assert reader.demangle(COSTLY[0], FULL) is None
     assert reader.gave_up()
     assert reader.demangle(b"_Z1fT_", FULL) is None
@@ -384,7 +384,7 @@ def mutations(draw: st.DrawFn) -> bytes:
 @example(b"")
 def test_damaged_names_are_read_or_refused(name: bytes) -> None:
     """Whatever is done to a name, each mode gives a text or none does; the text is never too long (R117)."""
-    reader = itanium_demangler.CppDemangler()
+    reader = demangling.CppDemangler()
     full = reader.demangle(name, FULL)
     if reader.gave_up():
         return
@@ -396,9 +396,9 @@ def test_damaged_names_are_read_or_refused(name: bytes) -> None:
 SCRIPT = """
 import json, sys
 from symbolize.core.cursor import COMPILED
-from symbolize.names import itanium_demangler
+from symbolize.names import demangling
 assert not COMPILED
-reader = itanium_demangler.CppDemangler()
+reader = demangling.CppDemangler()
 names = json.load(open(sys.argv[1]))
 texts = [reader.demangle(name.encode("latin-1"), mode) for name in names for mode in (0, 1, 2)]
 print(json.dumps([text if text is None else text.decode("latin-1") for text in texts]))

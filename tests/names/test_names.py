@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize import names
-from symbolize.names import cxxfilt_fallback
+from symbolize.names import demangling
 
 GOLDEN = Path(__file__).with_name("golden.tsv")
 LEGACY = b"_ZN4core3ptr50drop_in_place$LT$alloc..vec..Vec$LT$u8$C$A$GT$$GT$17h0123456789abcdefE"
@@ -341,7 +341,7 @@ HOSTILE = [
 def test_hostile_names_cost_little(name: bytes, mode: names.Mode) -> None:
     """Deep, long and self-referring names neither crash nor hang nor grow without bound (R117)."""
     text = one(name, mode)
-    assert len(text) <= cxxfilt_fallback.MAX_OUTPUT
+    assert len(text) <= demangling.MAX_OUTPUT
 
 
 ENDLESS = """
@@ -393,7 +393,7 @@ def test_any_bytes_are_answered_in_order(raw: list[bytes], mode: names.Mode) -> 
     """Whatever the bytes are, there is one bounded answer for each name, whatever stands beside it."""
     readable = names.demangle(raw, mode)
     assert readable == [one(name, mode) for name in raw]
-    assert all(len(text) <= cxxfilt_fallback.MAX_OUTPUT for text in readable)
+    assert all(len(text) <= demangling.MAX_OUTPUT for text in readable)
 
 
 @given(st.binary(max_size=40), modes)
@@ -431,11 +431,11 @@ UNKNOWN = b"_ZN1AEvi"  # malformed, though libstdc++ reads it
 
 def test_the_runtime_is_asked_for_unknown_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """A C++ name that the reader does not know is what the C++ runtime makes of it; without one it stays as linked."""
-    monkeypatch.setattr(cxxfilt_fallback, "demangle", lambda name: b"void a::b<int>(int) [clone .x]")
+    monkeypatch.setattr(demangling, "demangle_by_runtime", lambda name: b"void a::b<int>(int) [clone .x]")
     assert one(UNKNOWN) == b"a::b"
     assert one(UNKNOWN, "templates") == b"a::b<int>"
     assert one(UNKNOWN, "full") == b"void a::b<int>(int)"
-    monkeypatch.setattr(cxxfilt_fallback, "demangle", lambda name: None)
+    monkeypatch.setattr(demangling, "demangle_by_runtime", lambda name: None)
     assert one(UNKNOWN) == UNKNOWN
     assert one(b"_ZN3foo3barEi") == b"foo::bar"
 
@@ -457,9 +457,9 @@ def test_the_runtime_is_asked_for_unknown_names(monkeypatch: pytest.MonkeyPatch)
 )
 def test_the_runtime_is_not_asked_for_what_may_harm(name: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names that are too long, stand for too much, hang libstdc++ or are no C++ are not given to the runtime (R117)."""
-    monkeypatch.setattr(cxxfilt_fallback, "_runtime", lambda: lambda name: b"asked")
-    assert cxxfilt_fallback.demangle(UNKNOWN) == b"asked"
-    assert cxxfilt_fallback.demangle(name) is None
+    monkeypatch.setattr(demangling, "_runtime", lambda: lambda name: b"asked")
+    assert demangling.demangle_by_runtime(UNKNOWN) == b"asked"
+    assert demangling.demangle_by_runtime(name) is None
 
 
 # Declared as built-in functions by the Java front end of GCC, or in the tests of libiberty.
