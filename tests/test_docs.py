@@ -19,12 +19,13 @@ from symbolize.core.reasons import Reason
 from symbolize.names import Mode, demangle
 from tests.support.binary_layouts import LAYOUTS
 from tests.support.docs_examples import DOCS, PAGES, ROOT
+from tools.rules import ROW, cited_by, citing_modules, with_modules
 
 INTERRUPTED = 130
 """The exit code of a command that was interrupted, 128 and the number of the signal."""
 
-RULE = re.compile(r"\bR(\d{1,3})(?:\s*[-–]\s*R?(\d{1,3}))?\b")
-"""A rule, or a range of them, as the code cites it."""
+LONGEST = 25
+"""Words that the sentence of a rule may have."""
 
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
@@ -142,51 +143,51 @@ def test_documented_scripts_start() -> None:
     assert not failed, "\n".join(failed)
 
 
-def numbers(match: re.Match[str]) -> range:
-    """The rules that one citation names."""
-    first = int(match[1])
-    return range(first, int(match[2] or first) + 1)
-
-
 def cited_rules() -> dict[int, str]:
     """The rules that code and tests cite, each with a file that does."""
     cited: dict[int, str] = {}
     for folder in ("symbolize", "tests"):
         for path in sorted((ROOT / folder).rglob("*.p*")):
             if path.suffix in (".py", ".pxd", ".pyi") and path != Path(__file__):
-                for match in RULE.finditer(path.read_text()):
-                    cited |= dict.fromkeys(numbers(match), str(path.relative_to(ROOT)))
+                cited |= dict.fromkeys(cited_by(path.read_text()), str(path.relative_to(ROOT)))
     return cited
 
 
-def titles() -> list[tuple[int, str]]:
-    """The rules that have an entry, with their titles."""
-    found = re.findall(r"^\*\*R(\d+), ([^*]+)\.\*\*", page("rules.md"), re.MULTILINE)
-    return [(int(number), " ".join(title.split())) for number, title in found]
-
-
-def described_rules() -> list[int]:
-    """The rules that have an entry."""
-    return [number for number, _ in titles()]
+def described_rules() -> list[tuple[int, str, str]]:
+    """The rules that have a row: number, title, sentence."""
+    return [(int(number), title, sentence) for number, title, sentence in ROW.findall(page("rules.md"))]
 
 
 def test_every_rule_that_is_cited_is_described() -> None:
-    """Each number in code and tests leads to an entry."""
-    described = set(described_rules())
+    """Each number in code and tests leads to a row."""
+    described = {number for number, _, _ in described_rules()}
     assert {number: file for number, file in cited_rules().items() if number not in described} == {}
 
 
 def test_every_rule_that_is_described_is_cited() -> None:
-    """Each entry is the rule of something, and stands once."""
-    described = described_rules()
+    """Each row is the rule of a module, and stands once."""
+    described = [number for number, _, _ in described_rules()]
     assert sorted(described) == sorted(set(described))
-    cited = cited_rules()
-    assert [number for number in described if number not in cited] == []
+    assert set(described) <= set(citing_modules())
+
+
+def test_modules_of_rules_are_those_that_cite_them() -> None:
+    """The last column is what `python -m tools.rules` writes."""
+    assert page("rules.md") == with_modules(page("rules.md"), citing_modules())
+
+
+def test_rules_are_short() -> None:
+    """Each row of the page is a rule, and says what holds in one sentence."""
+    rows = [line for line in page("rules.md").splitlines() if line.startswith("| R")]
+    assert len(rows) == len(described_rules())
+    wrong = [number for number, _, words in described_rules() if not words.endswith(".") or ". " in words]
+    long = [number for number, _, words in described_rules() if len(words.split()) > LONGEST]
+    assert (wrong, long) == ([], [])
 
 
 def test_citations_have_the_title() -> None:
-    """The words of a citation, as in "(R54, discarded code)", are the title of the entry, which is its own."""
-    of_rule = dict(titles())
+    """The words of a citation, as in "(R54, discarded code)", are the title of the row, which is its own."""
+    of_rule = {number: title for number, title, _ in described_rules()}
     assert len(set(of_rule.values())) == len(of_rule)
     wrong = []
     for path in [*sorted((ROOT / "symbolize").rglob("*.py")), *PAGES]:
@@ -195,19 +196,6 @@ def test_citations_have_the_title() -> None:
             if words != of_rule.get(int(number)):
                 wrong.append(f"{path.relative_to(ROOT)}: R{number}, {words}")
     assert wrong == []
-
-
-def test_code_named_in_rules_exists() -> None:
-    """Files and names of the code in the entries are still there."""
-    missing = []
-    for file, names in re.findall(r"`((?:\w+/)*\w+\.py)`(?:\s+\(((?:`[\w.]+`(?:,\s+)?)+)\))?", page("rules.md")):
-        path = ROOT / "symbolize" / file
-        if not path.exists():
-            missing.append(file)
-            continue
-        text = path.read_text()
-        missing += [f"{file}: {name}" for name in re.findall(r"\w+", names) if not re.search(rf"\b{name}\b", text)]
-    assert missing == []
 
 
 def test_modules_named_in_words_exist() -> None:
@@ -222,7 +210,7 @@ def test_modules_named_in_words_exist() -> None:
 def test_citations_are_read() -> None:
     """One rule, several, and ranges in both spellings."""
     text = "(rules R2, R30 and R97–R99; R114-R117), not AR4 or R2D2"
-    assert [list(numbers(match)) for match in RULE.finditer(text)] == [[2], [30], [97, 98, 99], [114, 115, 116, 117]]
+    assert list(cited_by(text)) == [2, 30, 97, 98, 99, 114, 115, 116, 117]
 
 
 def examples(pages: tuple[str, ...]) -> Iterator[str]:

@@ -78,7 +78,11 @@ def parsed_filter(name: str, text: str) -> tuple[str, ValueRange | list[Matches]
 
 
 def samples_with_label(profile: Profile, name: str, text: str) -> Bool:
-    """Which samples have the labels that the filter `name` asks for: bool[n]. Raises as `parsed_filter` does."""
+    """Which samples have the labels that the filter `name` asks for: bool[n]. Raises as `parsed_filter` does.
+
+    A filter that is no range has expressions between commas, which have to match `key:text` each, or with `KEY=` one of
+    them the text (R348, label filters).
+    """
     key, wanted = parsed_filter(name, text)
     if isinstance(wanted, ValueRange):
         return of_samples(profile, numbers_within(profile, wanted, key))
@@ -126,7 +130,9 @@ def texts_matching(profile: Profile, matches: Matches, key: str) -> Bool:
 def numbers_within(profile: Profile, wanted: ValueRange, key: str) -> Bool:
     """Which labels with a number are in a range, those with `key` or any if that is empty.
 
-    A label without a unit has the one that others with its key have, else the one that pprof takes for its key.
+    A label without a unit has the one that others with its key have, else the one that pprof takes for its key. A
+    number in an unknown unit counts in the unit of the range; unlike in pprof, a range without a unit takes numbers in
+    any unit as they are.
     """
     labels, strings = profile.samples.labels, profile.strings
     pairs, which = distinct_inverse(pair(labels.key, labels.unit))

@@ -102,7 +102,10 @@ def forget_unseen(manifest: Manifest, days: float, now: float | None = None) -> 
 
 
 def keep_names(manifest: Manifest, numbers: Iterable[int]) -> None:
-    """Note the names of the outputs of these inputs, so that no output of another input replaces them."""
+    """Note the names of the outputs of these inputs, so that no output of another input replaces them.
+
+    Hashes of the names are kept.
+    """
     with manifest.writing() as base:
         for number in numbers:
             outputs = {output for (output,) in base.execute("SELECT output FROM profiles WHERE input = ?", (number,))}
@@ -141,6 +144,9 @@ def pack(manifest: Manifest) -> None:
 def prune_outputs(manifest: Manifest, out: Storage, rows: Storage | None, is_covered: Callable[[str], bool]) -> int:
     """Remove the outputs of inputs that do not exist any more, with their files in `rows` and their records; how many
     files.
+
+    An input that was not named, is left out or may exist keeps its outputs: the file of an empty folder, which may not
+    be mounted, and that of a web server, which may be down (R404, retention).
 
     To be called after a listing in which nothing failed and which would have found the inputs that `is_covered`. A file
     that is not as it was recorded is left alone, and so are rows elsewhere. Raises SymbolizeError if the store of
@@ -204,7 +210,7 @@ class Breaker:
 
     A store that did not answer for IN_A_ROW inputs is paused, and its inputs wait. After PAUSE seconds one of them is
     tried: with an answer the store is used again, without one it is paused again. `problem` is called with a store and
-    what is wrong with it.
+    what is wrong with it. A store is a host or bucket (R403, stores that are down).
     """
 
     def __init__(self, problem: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic) -> None:
@@ -245,7 +251,11 @@ def store_of(uri: str) -> str:
 class Exclusions:
     """Patterns of files and folders that are no inputs. One without a slash, or behind `**/`, is that of a name or path
     anywhere below what was named as an input; any other is a path as an input is one: relative to the current folder,
-    absolute, or a URL (R401, excluded inputs)."""
+    absolute, or a URL (R401, excluded inputs).
+
+    Of inputs in a list a pattern without a slash matches all names of the path, which their outputs have too. What
+    matches is left out with all that is in it, before it is read or reported.
+    """
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._anywhere: list[Pattern] = []

@@ -155,6 +155,10 @@ class LateBinaries(Closeable):
     """Makes inputs that are done new again when the folders `roots` have files for them that they had not.
 
     `folder` is that of the index, None for an index of its own; `problem` is called with a subject and what is wrong.
+
+    For each mapping that misses names, lines or a proven build the files are recorded that the folders had before the
+    profile was matched. A copy or a loss of a file is no gain; where a mapping has lost all of its files the profile
+    stays as it is (R400, late binaries).
     """
 
     def __init__(

@@ -149,7 +149,10 @@ def keep_sealed(base: sqlite3.Connection, interrupts: list[KeyboardInterrupt]) -
 
 
 def check(base: sqlite3.Connection) -> None:
-    """Raise DamagedStore or sqlite3.Error if a row or the schema is damaged (R283, damaged manifests)."""
+    """Raise DamagedStore or sqlite3.Error if a row or the schema is damaged (R283, damaged manifests).
+
+    A damaged one is not rebuilt, since that would repeat all inputs: one sentence names it, and the exit code is 1.
+    """
     check_consistency(base, TABLES)
     for table in SEALED:
         columns, _ = sealed_columns(base, table)

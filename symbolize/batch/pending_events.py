@@ -17,7 +17,11 @@ KEY: Final = "CAST(number AS TEXT) || '@' || version"
 
 
 class PendingEvents:
-    """Compares the inputs of a manifest, and names that are missing, with what earlier runs have reported."""
+    """Compares the inputs of a manifest, and names that are missing, with what earlier runs have reported.
+
+    An input is the same while its content is, by the version in its listing, whatever the options and however often it
+    is tried. What a run with another exit code than 4 found was not reported.
+    """
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest

@@ -391,8 +391,8 @@ def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool)
 def write_profile(worker: Worker, item: Item, loaded: LoadedProfile, result: Result, outputs: Outputs) -> None:
     """Write one profile, and add it to `outputs`.
 
-    One without any name does not replace an output with names that an earlier run made of the same input (R279,
-    results of earlier runs).
+    One without any name does not replace an output with names that an earlier run made of the same input (R279, results
+    of earlier runs). An input is the same if its bytes are, and none is kept if all inputs are to be done again.
     """
     for failure in result.report.failures:
         outputs.failures.setdefault(failure.place, failure)

@@ -3,6 +3,9 @@
 The name of a file follows from that of the output, its partition from the profile. Before a worker writes a file it
 notes its name in the storage that workers share; what is noted and not in the manifest when a run begins or ends is
 removed (R410, rows of a batch): no profile has two files, whatever was killed and changed in between.
+
+The folder follows from the day and the service of the profile; a file that the input had before, in another folder, is
+removed. A result of an earlier run that is kept (R279, results of earlier runs) gives the rows too.
 """
 
 import hashlib

@@ -48,7 +48,9 @@ def parse_build_id(text: str) -> BuildId | None:
 
     Hex digits in any case, with `0x` before them or with the signs of a GUID, of the id itself or of its text, as Parca
     writes those of Go (R451, spellings of build ids); the text that Go's linker wrote; `htlhash:` and a hash (R321,
-    build ids of OTLP); module ids (R240, module ids of Chromium), with an age other than 0 of Windows.
+    build ids of OTLP); module ids (R240, module ids of Chromium), with an age other than 0 of Windows. Of text there
+    have to be 16 letters. 32 hex digits with an age other than 0 are of a program of Windows, which no ELF file is:
+    only the symbol file with the same digits is its.
     """
     if text.startswith(HASH_PREFIX):
         digits = text.removeprefix(HASH_PREFIX).lower()
@@ -105,7 +107,11 @@ def module_prefix(text: str) -> str:
 
 def same_build_id(a: str, b: str) -> bool:
     """Whether two ids are the same but for their spelling and zero padding, one of them maybe as module id (R240,
-    module ids of Chromium)."""
+    module ids of Chromium).
+
+    An ordinary build id of 16 bytes is no beginning of another. Where files with different build ids fit none does, and
+    the mapping gets the whole build id of the file.
+    """
     one, other = parse_build_id(a), parse_build_id(b)
     if one is None or other is None:
         return build_id_key(a) == build_id_key(b)

@@ -32,7 +32,9 @@ def debug_files(path: str, folders: Sequence[str], fallback: str = "") -> list[s
     """The files that may be the debug file of the binary at `path`: by its build id in `folders`, else where its debug
     link may lead, the last in `fallback` instead of the folders if one is given (R380, debug files of one binary).
 
-    None for a file that has debug information itself, or is no ELF file.
+    None for a file that has debug information itself, or is no ELF file. The file of a link counts by its checksum,
+    also if the binary has no build id. What is named by a build id is never the file of that name in the current
+    folder.
     """
     try:
         ident = identify(path)

@@ -51,6 +51,9 @@ class BinaryIndex:
     `folder` is the cache folder in which what is known of the files is kept; without one it is known to this process
     only. `depth` may say how many folders deep to look. `servers` may have what is missing; see `find_binary`. Nothing
     here raises OSError: a database that is locked, damaged or cannot be written costs time, not answers.
+
+    A file is read once: what it is stays known as long as path, size, times of change, inode and device are the same
+    (R140, files read once).
     """
 
     def __init__(

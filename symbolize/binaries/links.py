@@ -75,7 +75,11 @@ def is_plain_name(name: str) -> bool:
 
 
 def candidates_for(index: BinaryIndex, entry: Entry, filename: str) -> list[Entry]:
-    """The files that may be the debug file of `entry`, those in the usual places first (R141, debug links)."""
+    """The files that may be the debug file of `entry`, those in the usual places first (R141, debug links).
+
+    These are beside the binary, in `.debug` there, and below any root under the folder that the binary has below its
+    own root or was recorded with, with `usr/lib/debug` before it or not; then anywhere else under that name.
+    """
     own = posixpath.dirname(entry.relative)
     recorded = posixpath.dirname(posixpath.normpath("/" + filename)).strip("/")
     places = [posixpath.join(own, entry.link), posixpath.join(own, ".debug", entry.link)]

@@ -128,7 +128,10 @@ def check_consistency(connection: sqlite3.Connection, schema: str) -> None:
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Raise DamagedStore or sqlite3.Error if anything is not what was written (R281, damaged caches)."""
+    """Raise DamagedStore or sqlite3.Error if anything is not what was written (R281, damaged caches).
+
+    The whole database is checked before it is asked, and a damaged one is rebuilt.
+    """
     check_consistency(connection, SCHEMA)
     for table, columns in SEALED.items():
         for row in connection.execute(f"SELECT seal, {', '.join(columns)} FROM {table}"):

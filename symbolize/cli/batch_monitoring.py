@@ -327,7 +327,10 @@ class BatchMonitor(Closeable):
 
 def check_overwritten(options: argparse.Namespace, plan: Plan) -> None:
     """Raise UsageError if a log or report would overwrite an input, an output or the state of the batch (R278, inputs
-    are kept)."""
+    are kept).
+
+    Nor may one have the name of an output, or be in the folder of the records of what is done or in a folder of inputs.
+    """
     maps = [each.partition("=")[2] or each for each in options.proguard_maps]
     out = local_path(plan.config.out)
     for option in FILES:

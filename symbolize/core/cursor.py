@@ -58,7 +58,10 @@ def varint_at(data: object, at: int) -> tuple[int, int] | None:
 
 @cython.cclass
 class Cursor:
-    """Position in `data[pos:end]`; `big` selects big-endian fixed-size integers."""
+    """Position in `data[pos:end]`; `big` selects big-endian fixed-size integers.
+
+    Offsets are checked before they are used; what nests has limits of its own (R77, checked offsets).
+    """
 
     def __init__(self, data, pos: cython.Py_ssize_t = 0, end: cython.Py_ssize_t = -1, big: cython.bint = False):  # type: ignore[no-untyped-def]
         size: cython.Py_ssize_t = len(data)

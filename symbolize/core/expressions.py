@@ -140,7 +140,12 @@ class PatternGroup:
 
 
 class PatternReader:
-    """Reads one expression."""
+    """Reads one expression.
+
+    The syntax is that of RE2, but for classes by Unicode script, single bytes, and spellings of letters beyond ASCII in
+    which Python differs where case is ignored. An expression that has more than 10,000 parts, or takes more than 2^21
+    steps to make states, is refused.
+    """
 
     def __init__(self, text: str) -> None:
         self.sets: dict[Letters, int] = {}

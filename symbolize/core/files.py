@@ -37,7 +37,10 @@ def is_regular(status: os.stat_result) -> bool:
 
 
 def open_regular(path: str | os.PathLike[str]) -> int:
-    """A descriptor to read the regular file at `path`. Raises OSError, also for anything else; it never waits."""
+    """A descriptor to read the regular file at `path`. Raises OSError, also for anything else; it never waits.
+
+    A FIFO in a cache folder would block forever.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         if not is_regular(os.fstat(descriptor)):

@@ -29,6 +29,10 @@ class MappedFile:
     `check` before the answers are used. A file that is renamed, removed or replaced by another under its name stays
     what it was. Views of `data` keep the memory; `close` releases that of this object. Where files cannot be mapped
     with this protection they are read as a whole. Raises OSError, and ChangedFile where that happens meanwhile.
+
+    What was read counts only if size and time of modification are those of the opening and every page could be read.
+    That is asked when the answers are complete: before a table is kept, before names are taken, and when they are
+    written into the profile (R280, files that change).
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

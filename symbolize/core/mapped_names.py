@@ -76,7 +76,11 @@ def plain_spelling(name: str) -> str:
 
 
 def mapped_by(name: str | bytes) -> Mapped:
-    """What is mapped under a recorded name."""
+    """What is mapped under a recorded name.
+
+    Perfetto joins the parts of all names by slashes: `/[heap]` is `[heap]`, `/anon` is `//anon` (R453, memory without a
+    file).
+    """
     text = name if isinstance(name, str) else name.decode("latin-1")
     base = text[text.rfind("/") + 1 :]
     if text[:1] == "/" and not (text.startswith(_SPECIAL) or base.startswith(_SPECIAL_BASES) or _CACHE in text):

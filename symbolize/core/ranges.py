@@ -23,7 +23,9 @@ Gaps = list[tuple[UInt64, UInt64]]
 def clip_to(begin: UInt64, end: UInt64, allowed: tuple[UInt64, UInt64]) -> tuple[Int64, UInt64, UInt64]:
     """Keep the ranges that begin in one of the `allowed` ranges (ascending, disjoint), cut at its end.
 
-    Returns the indices of the ranges that are kept, with their begins and ends.
+    Returns the indices of the ranges that are kept, with their begins and ends. Ranges of discarded code begin in none,
+    whatever value the linker writes for them, provided that a discarded section is one function: no list of such values
+    is needed (R54, discarded code; R63, no list of marker values).
     """
     kept, begins, ends = np.empty(len(begin), np.int64), np.empty_like(begin), np.empty_like(end)
     count = clip(*views(begin, end, *allowed, kept, begins, ends))
@@ -69,7 +71,8 @@ def disjoint(
     """Sweep ranges into disjoint segments; see `sweep`.
 
     Returns where segments start and whose they are. Where ranges had to be left out nobody answers, not even those that
-    were not left out (R254, hidden ranges); begins and ends of that are added to `unknown`.
+    were not left out (R254, hidden ranges); begins and ends of that are added to `unknown`. A problem says how much
+    code more than 1,024 open ranges leave unknown; addresses there may lack a name (`corrupt-debug-info`).
     """
     order = np.lexsort((owner, begin)) if (owner[1:] < owner[:-1]).any() else in_order(begin)
     starts = np.zeros(2 * len(begin) + 2, np.uint64)

@@ -4,7 +4,10 @@ import enum
 
 
 class Reason(enum.IntEnum):
-    """The outcome of one location. Values above HAD_NAMES are misses; `report/` has a text for each."""
+    """The outcome of one location. Values above HAD_NAMES are misses; `report/` has a text for each.
+
+    A location without names keeps its address and has one reason (R137, one reason each).
+    """
 
     SYMBOLIZED = 0
     HAD_NAMES = 1
@@ -34,7 +37,12 @@ class Reason(enum.IntEnum):
     @property
     def is_failure(self) -> bool:
         """Whether a location misses its names because something failed, so that another run may find them (R285, names
-        missed by failures)."""
+        missed by failures).
+
+        Such are a server (`server-failed`), a binary that changed (`changed`), and one that could not be read or
+        decoded for lack of memory, descriptors or time or by an error of a disk (`read-failed`). The exit code is 1,
+        and a batch does the profile again in its next run.
+        """
         return self in (Reason.SERVER_FAILED, Reason.CHANGED, Reason.READ_FAILED)
 
     @property

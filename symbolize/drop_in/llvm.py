@@ -182,7 +182,16 @@ class LlvmSymbolizer:
 
 
 def as_answer(request: AddressRequest, found: list[Row] | None, problem: str) -> dict[str, Any]:
-    """The answer to a request as LLVM's JSON has it."""
+    """The answer to a request as LLVM's JSON has it.
+
+    Tables have no data, no discriminators, and not where inlined functions begin: `DATA` is answered as unknown,
+    discriminators are 0 or left out, `StartAddress` is that of the outermost function only. Paths have no `/./`.
+    Addresses between functions have neither name nor line, and a symbol ends where its size says. Of aliases the one of
+    R118 (aliases) is named, also from the `.symtab` of a debug file, of which LLVM reads none. Stubs of the linker have
+    names, such as `sin@plt`. Functions of Go have no `.abi0`, with which the linker marks assembly. The sections of a
+    relocatable object all begin at 0, so that a number alone has no name there (R94, sections of object files); symbols
+    have, and numbers behind addr2line's `-j` (R384, what drop-ins leave out).
+    """
     result: dict[str, Any] = {"ModuleName": request.shown}
     if request.problem:
         result["Symbol"] = [as_data(NOTHING)]

@@ -39,7 +39,13 @@ class AddressRequest(NamedTuple):
 
 
 def request_of(line: str, name: str, is_build_id: bool, is_gnu: bool) -> AddressRequest:
-    """The request in a line; `name` is the file that the command line has, if any, and `is_build_id` what it is."""
+    """The request in a line; `name` is the file that the command line has, if any, and `is_build_id` what it is.
+
+    A line is `[CODE|DATA|FRAME] [FILE:|BUILDID:] [FILE] ADDRESS`, the file maybe in quotes; where the command line
+    names one, none may be in it. A number has the base that its prefix says, of llvm-addr2line 16; any other word is a
+    symbol, maybe with `+OFFSET`. Wrong lines are an error and an unknown frame; a file that cannot be read is an error
+    once (R382, lines of LLVM's symbolizer).
+    """
     command: Command = "CODE"
     if not line:
         return AddressRequest(problem="no module offset has been specified")

@@ -64,7 +64,14 @@ class TraceLine(NamedTuple):
 
 
 def trace_line(line: bytes) -> TraceLine | None:
-    """The frame in a line; None if there is none whose file and address are certain."""
+    """The frame in a line; None if there is none whose file and address are certain.
+
+    Sanitizers print the address of a frame less 1, also of the first one (`GetPreviousInstructionPc` in
+    `sanitizer_stacktrace.cpp`), and it is looked up as it is. `backtrace` of glibc gives return addresses; the kernel
+    prints them with the offset that they have and the name of the function that has the byte before (`sprint_backtrace`
+    in `kernel/kallsyms.c`): these lose 1, once. Where the kernel stopped (`RIP:`, `EIP:`, `NIP`, `pc :`, `PC is at`)
+    the address is exact (R385, addresses in texts).
+    """
     if len(line) > LONGEST or b"0x" not in line:
         return None
     return sanitizer_line(line) or glibc_line(line) or kernel_line(line)
@@ -204,7 +211,11 @@ def vaddr_of(frame: TraceLine, module: Module) -> int | None:
 def is_likely(frame: TraceLine, vaddr: int | None, code: ElfImage | None) -> bool:
     """Whether a file that only has the right name, with this `code`, can be the one that ran (R386, files of texts): a
     symbol was found by its name and size, or the address is one of a call. A sanitizer's first frame need not be
-    one."""
+    one.
+
+    A symbol counts that the file has once, in the kernel's traces with a size that agrees up to padding of 64 bytes; an
+    address whose byte is the last one of a call.
+    """
     if frame.symbol or code is None:
         return bool(frame.symbol)
     if vaddr is None or vaddr >= TOP:

@@ -30,6 +30,12 @@ def function_names(
 
     The linkage name is printed, else `DW_AT_name`; "short" is `DW_AT_name`, or the linkage name without scopes. With
     `drops_suffixes` functions of the debug information have the name in it, without what marks a copy.
+
+    "short" cuts the linkage name where the tool prints `DW_AT_name`, because tables have one of the two:
+    `function<main::$_1, void>` for `function<(lambda at main.cc:116:22), void>`. Where the file itself has no
+    `.symtab`, and always for addr2line, `.cold` and `.lto_priv` are dropped, which only symbols have, unless the
+    function is called so, as Go's `main.cold`. A name that a tool takes from another function is not followed: binutils
+    gives an inlined function without a linkage name that of the symbol around it.
     """
     rows = distinct(answer.frames.function).astype(np.int64)
     if kind == "short":
@@ -56,7 +62,11 @@ def readable(names: Sequence[bytes], clones: Clones) -> list[bytes]:
 
 
 def with_suffix(name: bytes, base: bytes, text: bytes, suffix: bytes, clones: Clones) -> bytes:
-    """A readable name with its suffix; the linked name where nothing could be read, or is no mangled one."""
+    """A readable name with its suffix; the linked name where nothing could be read, or is no mangled one.
+
+    Whole readable names have LLVM's spelling for llvm-symbolizer: `>>`, `'lambda0'(int)`, suffixes of copies as
+    `(.cold)`; for addr2line GNU's, `[clone .cold]` (R381, names of drop-ins).
+    """
     if not is_mangled(name) or text == base:
         return name
     if clones == "llvm":

@@ -36,7 +36,11 @@ def skip_operation(
     form: cython.ulonglong, address_size: cython.int, offset_size: cython.int, version: cython.int
 ) -> cython.int:
     """The operation that skips one attribute of `form` (R68, sizes of forms), OP_BAD for an unknown one (R69,
-    unknown forms)."""
+    unknown forms).
+
+    `ref_addr` has the size of an address in DWARF 2 and of an offset from DWARF 3 on (R16, kinds of references);
+    `indirect` names its form in the DIE, `implicit_const` has its value in the abbreviation.
+    """
     if form in (DW_FORM_flag_present, DW_FORM_implicit_const):
         return OP_FIXED
     if form in (DW_FORM_data1, DW_FORM_flag, DW_FORM_ref1, DW_FORM_strx1, DW_FORM_addrx1):

@@ -2,7 +2,11 @@
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """The walk that finds the calls of functions: which function is called, and where the call returns to (DWARF 5
-§3.4.1)."""
+§3.4.1).
+
+`DW_AT_call_return_pc`, or `DW_AT_low_pc` of the older form, is where the call returns to, `DW_AT_call_origin`, or
+`DW_AT_abstract_origin`, the function. A call site without a function is a call by a pointer (R355, described calls).
+"""
 
 import cython
 import numpy as np

@@ -36,7 +36,7 @@ MORE_PIECES = 1 << 16
 """Pieces that line sequences may be cut into, for each sequence or function and in addition."""
 
 MAX_INLINE_DEPTH = 256
-"""Inlining deeper than this is not followed (R30, depth of inlining)."""
+"""Inlining deeper than this is not followed (R30, depth of inlining). Real programs need some thirty levels."""
 Columns = Mapping[str, NDArray[Any]]
 Result = TypeVar("Result")
 
@@ -251,7 +251,10 @@ def prefer_declared(
     rows: tuple[UInt64, Int64],
 ) -> tuple[UInt64, Int64]:
     """The line entries `rows`, where several sequences of a program begin at one address with those of the function
-    there: of the sequence with the row nearest behind its declaration."""
+    there: of the sequence with the row nearest behind its declaration.
+
+    So name and lines agree. A sequence that ends elsewhere was not this code (R161, sequence of the shown function).
+    """
     several = _several(lines)
     if not len(several) or not len(segments[0]):
         return rows
@@ -478,7 +481,10 @@ class Dwarf:
         return ~self.claims.hold(vaddrs, np.append(decoded.node_unit, -1)[node])
 
     def holding_code(self) -> Int64:
-        """The units that may hold code: compile and skeleton units (R90, units with code)."""
+        """The units that may hold code: compile and skeleton units (R90, units with code).
+
+        Partial units add no code of their own, also not where another unit imports them (R89, partial units).
+        """
         return np.flatnonzero(holds_code(np.asarray(self.units.kind)))
 
     def bodies(self, die: int) -> list[int]:
@@ -611,7 +617,8 @@ class Dwarf:
         """Walk the DIEs of `units`, or of their split units, and run their line programs, at once.
 
         Returns the columns of the nodes; begin, end and node of the ranges; the lines; and whether all range lists were
-        read.
+        read. Children of a skeleton are read only where its other half is missing; its lines are read in any case (R83,
+        children of a skeleton).
         """
         split = self._split_units(units)
         whole = np.ones(len(self.units.offset), np.bool_)

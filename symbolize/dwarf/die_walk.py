@@ -32,7 +32,8 @@ def read_code_die(
     """Read the DIE of a function or inlined function and add its node and ranges; the node, or -1 if it has no range
     (R7, empty ranges; R28, inlined functions without ranges).
 
-    A function whose ranges are all empty keeps the first, which is its address (R8, functions of length zero).
+    A function whose ranges are all empty keeps the first, which is its address (R8, functions of length zero). The
+    lowest address is not the entry: compilers put cold parts below it (R5, entry of a function).
     """
     i: cython.int
     read: cython.int

@@ -27,7 +27,11 @@ def are_discarded(
 
     In doubt are those in ranges that their unit claims outside of code, as gold places a discarded section at 0; those
     that begin at 0; and those that neither the claims nor the lines of their unit have. They are not what symbols say,
-    and of the first, where these say nothing, those are not that neither other claims nor lines have.
+    and of the first, where these say nothing, those are not that neither other claims nor lines have. The second
+    function of a section at 0 may lie in live code. A function in doubt is live if a symbol with its name begins where
+    it does and, if it has a size, has the same. It is dead if one begins elsewhere in it, or another one with a size
+    covers its begin. Where there are no symbols those in a range outside of code are live if another range that the
+    unit claims, or a line sequence, holds them, and those at 0 always (R54, discarded code; R55, address 0).
     """
     begin, end = ranges
     misplaced = claims.outside.hold(begin, unit)

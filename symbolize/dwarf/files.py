@@ -102,7 +102,10 @@ class FileTables:
         self._strings = strings
 
     def read_rows(self, units: Int64, are_at_zero: SequenceTest | None = None) -> LineRows:
-        """Decode the line programs of `units`, each program once."""
+        """Decode the line programs of `units`, each program once.
+
+        A program belongs to all units that name it; its files are those of the first (R255, claims of units).
+        """
         tables = LineTables()
         size = 0
         first = self._first_units
@@ -272,7 +275,12 @@ def live_sequences(
     are_at_zero: SequenceTest | None,
 ) -> LineRows:
     """The sequences that lie where code can be (R54, discarded code; R62, line tables filtered alone), their rows in
-    order of address."""
+    order of address.
+
+    Address 0 is an address like others, but linkers place discarded functions there too, each with a line sequence. A
+    sequence there is live only if the symbol at 0 is one of code and the sequence ends where a symbol does; beside one
+    that is as long as the function at 0 others of its program are dead (R55, address 0).
+    """
     count = tables.sequence_count
     begin, end, first_row, last_row, program, unsorted = (
         np.asarray(column)[:count]

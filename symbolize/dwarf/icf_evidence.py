@@ -100,7 +100,9 @@ def _walk(reader: Reader, units: Int64) -> tuple[UInt64, UInt64, UInt64]:
 def lists_all_definitions(dwarf: Dwarf, units: Int64) -> Bool:
     """Which units have a DIE for every function that they define, even if its code is gone (R162, definitions of gcc).
 
-    gcc describes functions before it optimizes, clang afterwards.
+    gcc describes functions before it optimizes, clang afterwards. So a name without a definition, such as an old
+    spelling kept for compatibility, is an alias, unless it may be that of a local function, of which DWARF has no
+    linked name. When gcc optimizes while linking, definitions are in the units that the functions refer to.
     """
     producers = producers_of(dwarf.sources, dwarf.sources.main, units)
     return np.array([producer.startswith(b"GNU C") for producer in producers], np.bool_)
@@ -130,6 +132,9 @@ def units_at(dwarf: Dwarf, vaddrs: UInt64, starts: tuple[Int64, UInt64] | None =
 
     The sequences are what is left of units that lost their copy of a folded function. `starts` are those of
     `sequence_starts`, if known. Pairs are distinct, by address, and do not depend on what was decoded before.
+
+    Sequences are found in the bytes of `.debug_line`, so that the answer does not depend on which units were decoded
+    (R159, units with definitions).
     """
     begin, end, unit = dwarf.claims.begin, dwarf.claims.end, dwarf.claims.unit
     first, last = np.searchsorted(vaddrs, begin), np.searchsorted(vaddrs, end)

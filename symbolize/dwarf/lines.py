@@ -187,7 +187,9 @@ def run(  # type: ignore[no-untyped-def]
     Addresses wrap around behind `max_address` (R36, wrapping addresses). Rows at one address keep the last (R32, last
     row at an address), and rows that repeat the one before are left out. A sequence whose addresses do not ascend keeps
     all and is marked unsorted: 1, or 2 after a backward DW_LNE_set_address (R34, unsorted rows; R35, rows out of
-    order).
+    order). Advances of the address are scaled by the instruction length and the operations in an instruction;
+    `const_add_pc` advances like special opcode 255, `fixed_advance_pc` is not scaled (R50, scaled advances). A row
+    resets the flags and the discriminator, and keeps file, line and column (R53, what a row resets).
     """
     data: cython.const[cython.uchar][::1] = c.data
     min_inst_length: cython.ulonglong = tables.min_inst_length
@@ -435,7 +437,11 @@ def read_program(  # type: ignore[no-untyped-def]
     rows: cython.bint,
 ) -> bool:
     """Decode the line program at `offset` of .debug_line for `unit`: its rows if `rows`, else its file table; False if
-    it is corrupt, with what was read before."""
+    it is corrupt, with what was read before.
+
+    Unknown versions are refused, such as the two-level tables of a draft, and headers that would divide by zero (R52,
+    refused line headers).
+    """
     c: Cursor = Cursor(data, 0, -1, reader.info.big)
     first: cython.Py_ssize_t = tables.entry_count
     tables.version = tables.length = tables.directory_count = tables.file_count = 0

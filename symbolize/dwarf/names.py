@@ -44,7 +44,8 @@ class Resolved:
 def resolve(reader: Reader, found: Resolved) -> cython.bint:
     """Follow the chains from the DIEs `found.target`, section offsets, and fill in what they have.
 
-    False if some are left out because they lead to too many bytes.
+    False if some are left out because they lead to too many bytes. The linked name is the first one along the chain; a
+    plain name in between does not end the search (R14, chains of references).
     """
     c: Cursor = reader.info
     tables: AbbrevTables = reader.tables

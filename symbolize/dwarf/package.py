@@ -13,7 +13,7 @@ _SECTIONS = {DW_SECT_INFO: "info", DW_SECT_ABBREV: "abbrev", DW_SECT_STR_OFFSETS
 GNU_VERSION = 2
 SECTION_IDS = {GNU_VERSION: _SECTIONS | {DW_SECT_TYPES: "types"}, DWARF_5: _SECTIONS | {DW_SECT_RNGLISTS: "rnglists"}}
 """The sections of a contribution by number; GNU's version 2 numbers them otherwise than DWARF 5 (R85, section numbers
-of packages)."""
+of packages). The two agree up to 3 and on 6 only."""
 
 HEADER = 16
 MAX_COLUMNS = 16
@@ -46,7 +46,10 @@ class Index:
 
 
 def read_index(data: Buffer, big_endian: bool) -> Index:
-    """Read an index section; an empty one has no units. Raises PackageError if it is corrupt."""
+    """Read an index section; an empty one has no units. Raises PackageError if it is corrupt.
+
+    An index is a hash table; a slot that names row 0 is empty, whatever its signature (R86, index of a package).
+    """
     if not len(data):
         return Index([], np.zeros(0, np.uint64), *np.zeros((2, 0, 0), np.uint32))
     order = ">" if big_endian else "<"
@@ -94,7 +97,8 @@ class Package:
         """The sections, cut to the contributions of a unit (R86, index of a package).
 
         Offsets of contributions have 32 bits. In a larger section of units every position that an offset may mean is
-        tried, and the caller checks the unit (R87, large packages).
+        tried, and the caller checks the unit (R87, large packages). Where another section is that large the package is
+        not used for the unit, and a problem says so.
         """
         row = index.row(signature)
         if row < 0:

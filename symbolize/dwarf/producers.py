@@ -29,7 +29,13 @@ def producers_of(sources: DwarfSources, source: Source, units: Int64) -> list[by
 def listed_calls(sources: DwarfSources, source: Source, units: Int64) -> ListedCalls:
     """How far the lists of calls in `units` of a source are complete (R371, lists of calls).
 
-    LLVM puts DW_AT_call_all_calls on functions although it leaves out the calls of what it has no DIE of.
+    LLVM puts DW_AT_call_all_calls on functions although it leaves out the calls of what it has no DIE of. gcc says that
+    a function lists all its calls where that is so. LLVM says it of all functions, and leaves out calls of members of
+    classes that other files define, of functions of other crates, and of those that it knows itself, such as `memcpy`;
+    on x86 also jumps through tables at fixed addresses, which code that may be loaded anywhere has none of. So of other
+    compilers than GNU's a function may have a call where it lists none, and all its tail calls are known only in C, if
+    its code has no such jump. As evidence for builds (R370, builds by their callers) all lists count, but a caller does
+    not disagree if the next function may be a member of a class.
     """
     is_gnu = np.array([name.startswith(b"GNU ") for name in producers_of(sources, source, units)], np.bool_)
     is_c = is_among(np.asarray(source.reader.units.language)[units], UNSCOPED_LANGUAGES)

@@ -167,7 +167,22 @@ def calibrated(linked: list[int]) -> list[int]:
 
 
 class Closures:
-    """Reads the closures of functions of one binary; `qualified` gives the name of a class with its scopes, if any."""
+    """Reads the closures of functions of one binary; `qualified` gives the name of a class with its scopes, if any.
+
+    gcc gives lambdas of functions that are not inline neither a linked name nor a name of their class, so the name is
+    made as c++filt spells it: `shop::total(int)::{lambda(int)#1}::operator()` (R264, local classes and lambdas). Such a
+    class has no name, and a function `operator()` whose object gcc calls `__closure`, or constructors called
+    `<lambda>`. The types are those of the parameters of `operator()`, those of a generic lambda `auto:1` if all of them
+    are; where one is unknown there is `{lambda#1}`.
+
+    The number is the position among the lambdas of the function in order of the source, from gcc 13 (C++ ABI 18) on
+    among those of the same types. The compiler counts a lambda in a discarded statement (`if constexpr`) or an
+    unevaluated operand, of which there is no debug information. Linked names, of DWARF or of symbols where the function
+    of a closure has its code in the same unit, then have numbers ahead of the count. How far ahead never falls in order
+    of the source: a number between two such names is that of the count where it is as far ahead at both, and left out
+    where that differs: `{lambda(int)}`. The count holds before the first linked name and behind the last one if these
+    agree with it. Where there is none, numbers behind a lambda that is not there are too low.
+    """
 
     def __init__(self, dwarf: Dwarf, qualified: Callable[[int], bytes]) -> None:
         self._dwarf = dwarf
@@ -526,7 +541,11 @@ def _resolve_in(
 
 
 def _languages(dwarf: Dwarf, resolved: _Resolved) -> UInt16:
-    """The language of each function, 0 where it is not known (R17, language of a function)."""
+    """The language of each function, 0 where it is not known (R17, language of a function).
+
+    It is that of the unit with the DIE at the end of the chain, which may be in another unit or file than the inlined
+    code.
+    """
     result = np.zeros(len(resolved.unit), np.uint16)
     numbers = resolved.target >> np.uint64(SOURCE_SHIFT)
     for number in distinct(numbers).tolist():
@@ -545,7 +564,11 @@ def _add_functions(
     nesting: int,
 ) -> None:
     """Prepend the functions that classes are local to, as c++filt does (R264, local classes and lambdas); `around` has
-    for some rows the function and the class in it."""
+    for some rows the function and the class in it.
+
+    A function without a linked name is followed by its parameters if it is local to its file, and has no scopes if it
+    is not, as `main`.
+    """
     rows = [i for i in around if int(language[i]) in SCOPED_BY_FUNCTIONS]
     if not rows or nesting == MAX_NESTED_FUNCTIONS:
         return

@@ -66,7 +66,11 @@ class Reader:
         self.refill()
 
     def enter(self, unit: cython.Py_ssize_t) -> cython.int:
-        """Read DIEs in the context of `unit` from now on; the position of `info` stays."""
+        """Read DIEs in the context of `unit` from now on; the position of `info` stays.
+
+        Versions 2 to 5 may occur in one file: what depends on the version is decided for each unit (R70, mixed
+        versions).
+        """
         self.set_unit(unit)
         return self.tables.need(self.table)
 
@@ -293,7 +297,11 @@ class Reader:
         return self.next_range_4() if self.version < DWARF_5 else self.next_range_5()
 
     def next_range_4(self) -> cython.bint:
-        """One entry of .debug_ranges (DWARF 4 §2.17.3)."""
+        """One entry of .debug_ranges (DWARF 4 §2.17.3).
+
+        Ranges count from the `low_pc` of the unit, from 0 if it has none; an entry that begins with the highest address
+        selects another base for those behind it (R3, range lists up to DWARF 4).
+        """
         begin: cython.ulonglong
         end: cython.ulonglong
         while self.may_read_range():

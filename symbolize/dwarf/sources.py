@@ -143,7 +143,10 @@ class DwarfSources:
 
     def type_die(self, source: Source, signature: int) -> int | None:
         """The DIE of the type with this signature (R16, kinds of references), looked for near `source` first; None if
-        it is missing."""
+        it is missing.
+
+        Type units are in `.debug_types`, among other units, or in the package (R16, kinds of references).
+        """
         if signature not in self._types:
             self._types[signature] = self._find_type(source, signature)
         return self._types[signature]
@@ -210,6 +213,12 @@ class DwarfSources:
         return joined_arrays(parts) if len(parts) > 2 else parts[-1]
 
     def _find_split(self, skeleton: int) -> tuple[Source, int] | None:
+        """The split unit of a skeleton and its source; None, with a problem, if it is missing.
+
+        Build trees keep old `.dwo` files: one with another dwo id is named in the problem, and the search continues
+        (R81, matching dwo ids). Children of the skeleton are read only if nothing is found (R83, children of a
+        skeleton).
+        """
         units = self.main.reader.units
         dwo_id = int(units.signature[skeleton])
         name, comp_dir = self.string(units.dwo_name[skeleton]), self.string(units.comp_dir[skeleton])
@@ -251,7 +260,12 @@ class DwarfSources:
     def _split_candidates(
         self, name: bytes, comp_dir: bytes, dwo_id: int, rejected: list[str]
     ) -> Iterator[tuple[str, DebugSections]]:
-        """Where the split unit may be, in the order of R88, search for split units."""
+        """Where the split unit may be, in the order of R88, search for split units.
+
+        Packages come first: `<file>.dwp`, of a debug file also under the name of its binary. Then files of the recorded
+        name: the more of the recorded path a file shares, from its end, the earlier it comes; and then one beside the
+        binary. Only files below the given folders count, and paths from the binary are never opened as they are.
+        """
         if self._companions is None:
             return
         for package in self._all_packages():
@@ -301,7 +315,11 @@ class DwarfSources:
         return source.types.type_die(signature) if source.types is not None else None
 
     def _source_of(self, sections: DebugSections) -> Source | None:
-        """The source of these sections of a split unit, opened once."""
+        """The source of these sections of a split unit, opened once.
+
+        Range lists of DWARF 5 are in the binary where there is no `.debug_rnglists.dwo`, as gcc before 11.1 left them.
+        That of a skeleton's own root is in the binary always (R84, range lists of split units).
+        """
         if sections not in self._of_sections:
             main = self.main.sections
             source = self._add(
@@ -332,7 +350,12 @@ class DwarfSources:
 
     def _attach(self, skeleton: int, source: Source, unit: int) -> None:
         """Give a split unit what only its skeleton knows (R78, bases of split units; R79, split DWARF 4; R80, lines of
-        split units)."""
+        split units).
+
+        Addresses are those of the skeleton's table. `DW_AT_GNU_ranges_base` is added to the range lists that the split
+        unit names, not to the skeleton's own, and the `low_pc` of the skeleton is the base of the lists. The
+        `.debug_line.dwo` of type units is not needed.
+        """
         own, units = source.reader.units, self.main.reader.units
         source.file_unit[unit] = skeleton
         own.addr_base[unit] = units.addr_base[skeleton]

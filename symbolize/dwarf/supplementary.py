@@ -28,7 +28,8 @@ def read_sup(data: Buffer, big_endian: bool) -> tuple[bool, Link] | None:
     """A `.debug_sup` section (DWARF 5 §7.3.6): whether the file is a supplementary one, and the link; None if
     unreadable.
 
-    A supplementary file's own section has no name, and the checksum of its file.
+    A supplementary file's own section has no name, and the checksum of its file. `ref_sup4`, `ref_sup8` and `strp_sup`
+    lead to it, as `GNU_ref_alt` and `GNU_strp_alt` do to that of `.gnu_debugaltlink` (R91, supplementary files).
     """
     raw = bytes(data[:MAX_SIZE])
     if int.from_bytes(raw[:2], "big" if big_endian else "little") != DWARF_5:

@@ -23,6 +23,7 @@ class Claims:
 
     Code of a unit outside of its claims is ignored. That of `uncertain` units counts where no function of a unit is
     that claims the address (R255, claims of units). `outside` are the claims of each unit that begin outside of code.
+    So the answer for an address depends on the binary alone, not on what else is asked.
     """
 
     begin: UInt64
@@ -37,7 +38,11 @@ class Claims:
         return Cover(self.begin, self.end, self.unit, len(self.uncertain))
 
     def units_for(self, vaddrs: UInt64) -> Int64:
-        """The units that claim any of `vaddrs` (ascending)."""
+        """The units that claim any of `vaddrs` (ascending).
+
+        `.debug_aranges` is not read: units without an entry there have code too (R59, no aranges), and what is damaged
+        there does no harm (R60, damaged aranges).
+        """
         first, last = np.searchsorted(vaddrs, self.begin), np.searchsorted(vaddrs, self.end)
         chosen = np.zeros(len(self.uncertain), np.bool_)
         chosen[self.unit[first < last]] = True
@@ -105,7 +110,8 @@ def claims_of(ranges: tuple[UInt64, UInt64, Int64], code: tuple[UInt64, UInt64],
     """The claims of the units of `reader` by the ranges of their roots: begin, end, unit.
 
     Uncertain are units that claim nothing usable, those of a DWARF with one range for a root, and those of assemblers,
-    some of which forget the last section.
+    some of which forget the last section. With `-gstrict-dwarf` the one range of a unit of DWARF 2 is `.text`, whatever
+    other sections the unit has.
     """
     units = reader.units
     begin, end, unit = ranges

@@ -1,7 +1,11 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
-"""Unit headers (DWARF 5 §7.5.1) and the attributes of the root DIE of each unit."""
+"""Unit headers (DWARF 5 §7.5.1) and the attributes of the root DIE of each unit.
+
+The size of an address is that of the unit header, not of the ELF class (R65, address size). The header of a DWARF 5
+unit has its fields in another order and a kind of unit, which may add a signature (R66, header of DWARF 5 units).
+"""
 
 import cython
 import numpy as np

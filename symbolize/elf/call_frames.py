@@ -53,6 +53,10 @@ class FrameReader:
     CIE and the FDE: the range `begin` to `end` that it covers, and its instructions, `program` to `program_end`. Of the
     CIE at `cie` it keeps how addresses are encoded (UNKNOWN: its FDEs cannot be decoded), the alignment factors, the
     return address column, whether its frames are those of signals, and its instructions, `initial` to `initial_end`.
+
+    Of the letters of an augmentation `R` gives the encoding of addresses, `P` and `L` are skipped, `S` marks frames of
+    signals, `B` and `G` are flags. In the 64-bit form the CIE pointer has 4 bytes in .eh_frame and 8 in .debug_frame;
+    it counts back from its own place in the first, and from the begin of the section in the second.
     """
 
     def __init__(  # type: ignore[no-untyped-def]
@@ -279,7 +283,12 @@ class FrameSection(NamedTuple):
 
 
 def frame_section(image: ElfImage, name: str = ".eh_frame") -> FrameSection | None:
-    """The FDEs of the section `name` of a file, .eh_frame or .debug_frame; None if it has none."""
+    """The FDEs of the section `name` of a file, .eh_frame or .debug_frame; None if it has none.
+
+    An FDE that does not begin in code is ignored. The section is read from end to end, whether it has an .eh_frame_hdr
+    or not; in a file without section headers it begins where the header of PT_GNU_EH_FRAME says, and ends with its
+    first zero. Separate debug files and Go programs have .debug_frame (R305, call frame information that counts).
+    """
     found = loaded_frames(image) if not image.sections and name == ".eh_frame" else section_of(image, name)
     code_begin, code_end = image.code_ranges
     if found is None or not len(code_begin):

@@ -45,7 +45,12 @@ class GoTable(NamedTuple):
 
 
 def go_table(image: ElfImage) -> GoTable | None:
-    """The table of a file; None if there is none or the address of its code is unknown."""
+    """The table of a file; None if there is none or the address of its code is unknown.
+
+    Since Go 1.18 entries count from the begin of Go's code, which is not that of `.text` where C code was linked in. It
+    is the symbol `runtime.text`, else the 23rd word of the module's record, else what the table states, which is 0
+    since Go 1.26: the first of them that is in code (R122, start of Go code).
+    """
     loaded = Loaded(image)
     for vaddr, size in islice(table_spans(image), MAX_CANDIDATES):
         data = loaded.contents(vaddr, size)
@@ -67,7 +72,12 @@ def go_table(image: ElfImage) -> GoTable | None:
 
 
 def table_spans(image: ElfImage) -> Iterator[tuple[int, int]]:
-    """Vaddr and size of candidates for the table: sections, or data with its header (R123, search for the Go table)."""
+    """Vaddr and size of candidates for the table: sections, or data with its header (R123, search for the Go table).
+
+    The header counts, whatever the section is called, because llvm-strip damages the names that Go up to 1.21 wrote; in
+    position-independent programs before Go 1.26 the table is somewhere in `.data.rel.ro`. Without section headers all
+    loaded bytes are searched; with them no other files than Go programs.
+    """
     if image.is_relocatable:
         return
     loaded = [section for section in image.sections if section.flags & SHF_ALLOC and section.has_bytes]
@@ -117,7 +127,10 @@ def begins_table(image: ElfImage, data: Buffer) -> bool:
 
 
 def module_record(image: ElfImage, loaded: Loaded, table: int, functions: int) -> list[int] | None:
-    """The words of the record of the module whose table is at vaddr `table` and has so many functions."""
+    """The words of the record of the module whose table is at vaddr `table` and has so many functions.
+
+    In position-independent programs its pointers are relocations.
+    """
     for vaddr in loaded.pointers_to(table, MAX_CANDIDATES):
         words = loaded.words(vaddr, RECORD_SIZE)
         if len(words) > FIRST_SLICE and words[FUNCTION_COUNT] == functions + 1 and is_code(image, words[TEXT]):

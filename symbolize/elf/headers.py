@@ -105,6 +105,8 @@ class Headers:
 
     `file` has the fields of the ELF header by name, the counts are of headers that can be read. Raises ValueError if
     the ELF header is cut off or of an unknown class.
+
+    Files with very many sections keep their number in section 0 (R101, very many sections).
     """
 
     def __init__(self, read_at: Callable[[int, int], bytes | memoryview]) -> None:

@@ -44,6 +44,8 @@ MAX_SIZE = 1 << 34
 def inflate_section(data: memoryview, is_64: bool, big_endian: bool, limit: int = MAX_SIZE) -> bytes | memoryview:
     """The contents of an SHF_COMPRESSED section (R97, types of compression).
 
+    The header has 12 or 24 bytes, by ELF class, in the byte order of the file; type 1 is zlib, 2 zstd.
+
     Raises CompressionError if it is corrupt or the contents are larger than `limit` bytes.
     """
     header_size = CHDR_SIZE[is_64]
@@ -85,7 +87,9 @@ def lay_out(sections: Sequence["Section"], is_64: bool, machine: str) -> list["S
 
     A file and its debug file get the same bases. The lowest base exceeds every offset into a section, so that an
     unrelocated address is in none (R56, discarded code near zero), and no two sections touch. A section that does not
-    fit into the address space is not loaded.
+    fit into the address space is not loaded. For AVR and MSP430, whose DWARF may have addresses of 16 bits, the bases
+    are below 64 KiB if they fit. All files of a module must have the same sections, since the bases depend on them
+    (R94, sections of object files).
     """
     if machine in SHORT_ADDRESSES:
         result = placed(sections, 1 << 16, ALIGNMENT)
@@ -329,7 +333,10 @@ class ElfImage(Closeable):
 
     @cached_property
     def has_file_offsets(self) -> bool:
-        """Whether segments with code have their file offsets; those of debug files that objcopy made have not."""
+        """Whether segments with code have their file offsets; those of debug files that objcopy made have not.
+
+        eu-strip keeps them (R103, code of debug files).
+        """
         sizes = [(s.file_size, s.memory_size) for s in self.segments if s.executable and s.memory_size]
         return self.has_code or (len(sizes) > 0 and all(size == memory for size, memory in sizes))
 

@@ -19,7 +19,10 @@ def gnu_build_id(notes: memoryview, big_endian: bool) -> str | None:
 
 
 def go_build_id(notes: memoryview, big_endian: bool) -> str:
-    """The build id that Go's linker writes, which is text, empty if there is none among `notes`."""
+    """The build id that Go's linker writes, which is text, empty if there is none among `notes`.
+
+    Files without a GNU build id that have it in common are of one binary; no profile has it (R250, Go build ids).
+    """
     for owner, kind, content in read_notes(notes, big_endian):
         if (owner, kind) == (b"Go\0\0", NT_GO_BUILD_ID) and 0 < len(content) <= MAX_GO_BUILD_ID_BYTES:
             return content.decode("ascii", "replace")

@@ -92,7 +92,17 @@ class Entries(NamedTuple):
 
 
 def read_plt(image: ElfImage) -> Symbols | None:
-    """The procedure linkage table entries of a file as symbols `name@plt`; None without any, as in debug files."""
+    """The procedure linkage table entries of a file as symbols `name@plt`; None without any, as in debug files.
+
+    Which word an entry jumps through is decoded from its instructions. Its function is that of the JUMP_SLOT or
+    GLOB_DAT relocation of the word; of a word that a resolver fills (IRELATIVE) the indirect function with this
+    resolver, else `*ABS*+0x…@plt`, as objdump and gdb have it. The first entry, which looks functions up, has no name,
+    nor has one whose instructions or word are not known (R263, names of PLT entries).
+
+    Read are files that have the code and section headers, for x86-64, i386, AArch64, ARM, RISC-V, S/390 (64 bits) and
+    PowerPC 64 (little-endian, with a `.got` of 64 KiB at most: for a larger one the register that words are found by
+    may differ between functions).
+    """
     if image.machine not in DECODERS or image.is_relocatable:
         return None
     names, decode = DECODERS[image.machine]

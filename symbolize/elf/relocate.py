@@ -118,7 +118,11 @@ def section_reader(image: ElfImage) -> Callable[[str], Buffer | None]:
 
 
 class Relocator:
-    """Relocates sections of one relocatable file to its virtual bases (R94, sections of object files)."""
+    """Relocates sections of one relocatable file to its virtual bases (R94, sections of object files).
+
+    Fields are relocated as the processor supplement of their type defines, with addends in the relocation or in the
+    field. A type that is unknown leaves its fields, and a problem names it (R93, relocated debug sections).
+    """
 
     def __init__(self, image: ElfImage) -> None:
         self.image = image

@@ -202,7 +202,9 @@ def follow_descriptors(
     """Vaddrs and sections of symbols, of which `functions` name descriptors in .opd (PPC64 ELFv1, R134, function
     descriptors).
 
-    The first word of a descriptor is where the code begins. An invalid one stays in .opd, which is no code.
+    The first word of a descriptor is where the code begins. An invalid one stays in .opd, which is no code. A debug
+    file has no bytes of .opd, so the descriptors are those of the file with the code. Where there is none such
+    functions are not known, and symbols without a size cover nothing.
     """
     section, contents = descriptors.find(".opd"), descriptors.contents(".opd")
     code = sorted((s.vaddr, s.vaddr + s.size, i) for i, s in enumerate(image.sections) if s.is_code and s.size)

@@ -31,7 +31,12 @@ def annotate(profile: Profile) -> tuple[Profile, Int64]:
     """The profile with a suffix on the names of functions in such frames, and for each of its locations the one it was.
 
     A location that some stacks call into from Java code and others do not becomes two. The given profile is not
-    changed.
+    changed. How code ran follows from the mapping: JIT cache; `.oat` or `.odex`; `.dex`, `.vdex`, `.jar` or an APK
+    itself. From the root of a stack to its leaf all frames in `libart.so` or `libartd.so` behind a frame of such code,
+    next to it or not, are common ones; names that begin like those of the interpreters (`nterp_`, `Nterp`,
+    `ExecuteNterp`, `ExecuteSwitchImpl`, `art::interpreter::`) distinguish them from the rest. A frame
+    `art_jni_trampoline` is common everywhere and counts as Java for what follows; its callee gets no annotation (R234,
+    suffixes of Java frames).
     """
     locations, samples = profile.locations, profile.samples
     everything = np.arange(len(locations))

@@ -94,7 +94,11 @@ def path_of(name: str) -> str:
 
 
 def java_names(profile: Profile) -> dict[int, JavaName]:
-    """The functions of `profile` that may be Java methods, by row, with their names (R171, Java methods)."""
+    """The functions of `profile` that may be Java methods, by row, with their names (R171, Java methods).
+
+    Functions in mappings of native code are none. A method that the map does not have kept its name. A name in the map
+    that contains a dot gives the class that the method was inlined from, and its file is that of this class.
+    """
     used = distinct(profile.locations.lines.function[~is_native(profile)])
     names = ((row, parse_name(profile.strings[profile.functions.name[row]])) for row in used[used >= 0].tolist())
     return {row: name for row, name in names if name is not None}

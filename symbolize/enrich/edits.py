@@ -67,6 +67,10 @@ def offset_in(profile: Profile, mapping: int, address: int) -> int:
 def prune(profile: Profile, drop: str = "", keep: str = "", *, own: bool = False) -> Profile:
     """A profile without the frames below those that match `drop` and not `keep`, and without these; it is not changed.
 
+    A name counts without a first dot, and without all from the first parenthesis on that is part of neither `(anonymous
+    namespace)` nor `operator()`. A location whose outermost line is dropped goes, one with another such line loses that
+    and the lines inlined into it, on all stacks (R347, pruned frames).
+
     Both match a whole name of a function, which counts without its arguments. With `own` the expressions of the profile
     itself do so too. A stack keeps all up to its first frame that does not match, from the root on, so that none is
     pruned away altogether. An expression of the profile that is invalid is a warning. Raises UsageError for an invalid

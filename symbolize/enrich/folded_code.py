@@ -34,6 +34,10 @@ def name_by_callers(
 
     A location that is another function than the one that is shown gets a location of its own, behind all others, with
     the name and the declaration of that function.
+
+    If the caller's code is shared too, it is decided first. What was called by a pointer, by code without call
+    sites, or as a function that is none of them, keeps the name that is shown without callers. `is_folded` stays
+    true (R357, shared code by callers).
     """
     samples, count = profile.samples, len(profile.locations)
     group = np.full(count, -1, np.int64)

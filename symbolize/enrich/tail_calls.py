@@ -20,6 +20,10 @@ def insert_tail_callers(
 
     Pairs of locations have a `caller` and, from its side on, the vaddrs of calls that were `lost`; `which` is for each
     frame of the stacks its pair as the called one. `vaddrs` are those of all locations.
+
+    Where the caller calls X, the next frame is another function F, and all chains from X to F are known, the
+    functions that these have in common at their begin and at their end are put between, at their calls, as gdb
+    does. They are marked `[tail call]`, their linked names are not (R360, frames of tail calls).
     """
     locations = profile.locations
     added: dict[tuple[int, int, int], int] = {}

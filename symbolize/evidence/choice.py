@@ -190,6 +190,8 @@ def select_build(
 
     Builds that nothing distinguishes are ambiguous, unless they have the same code (R249, equal code) or give the
     `same_names` for all that is asked.
+
+    What the place decided is unverified.
     """
     judged = [(each, match_of(each.binary)) for each in ordered(candidates, filename)]
     tried = [(each.path, match.text) for each, match in judged]
@@ -226,7 +228,10 @@ def is_one_build(equals: Judged[F]) -> bool:
 
 
 def leading(fitting: Judged[F]) -> Judged[F]:
-    """Drop builds whose contradictions are MIN_LEAD less likely than those of another of which as much is known."""
+    """Drop builds whose contradictions are MIN_LEAD less likely than those of another of which as much is known.
+
+    One sampled instruction makes that difference.
+    """
 
     def is_behind(match: BuildMatch) -> bool:
         own = match.judgement

@@ -71,7 +71,15 @@ class Body(NamedTuple):
 
 
 class DecodedCode:
-    """The code of a binary, which `image`, its `loaded` file, has; vaddrs are those in that."""
+    """The code of a binary, which `image`, its `loaded` file, has; vaddrs are those in that.
+
+    Functions are decoded from their begin on, by call frame information, else by symbols with a size or the line table
+    of Go; only those that hold what was sampled. An address inside an instruction contradicts, and one in padding
+    between two functions, or in no code; behind a `lock` prefix, over which older C libraries jump, an instruction may
+    begin. Entries of procedure linkage tables agree. Code of which no function is known says nothing: assembler may
+    have neither call frame information nor sizes. On machines whose instructions have one length only the place counts
+    (R374, instructions of a file).
+    """
 
     def __init__(self, binary: Binary, image: ElfImage) -> None:
         self._binary = proxy(binary)  # which this is kept for, by the judge
@@ -201,7 +209,10 @@ class DecodedCode:
 
     def leads_to(self, target: int, vaddr: int) -> bool | None:
         """Whether the function at `target` holds `vaddr`, or jumps directly to one that does; None if it may by ways
-        that are not decoded (R375, targets of calls)."""
+        that are not decoded (R375, targets of calls).
+
+        It follows four jumps at most; a function that jumps through a register says nothing.
+        """
         waiting, seen = [target], {target}
         is_open = False
         for _ in range(MAX_JUMPS + 1):

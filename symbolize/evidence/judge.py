@@ -172,7 +172,11 @@ def is_believed(code: DecodedCode, observed: Observed, vaddrs: UInt64) -> Bool:
 def targets(code: DecodedCode, observed: Observed) -> Count:
     """How many call sites call directly what most of their next frames are in, by tail calls too; calls through
     pointers and tables of linkage say nothing. Code without call frame information is unwound along frame pointers,
-    which skips its caller; a walk along them skips that of a leaf that has not made its frame yet."""
+    which skips its caller; a walk along them skips that of a leaf that has not made its frame yet.
+
+    So on other stacks than those unwound by call frame information this speaks for a file and never against it (R375,
+    targets of calls).
+    """
     kind = Evidence.TARGETS if observed.is_sound else Evidence.DOUBTFUL_TARGETS
     callee, caller = observed.pairs()
     is_known = observed.inside[callee] & observed.inside[caller] & observed.is_call[caller]
@@ -199,7 +203,10 @@ def listed_callers(binary: Binary, observed: Observed) -> Count:
     code (R370, builds by their callers).
 
     That one calls another function than the leaf speaks against no binary: code that has not made its frame yet lacks
-    its caller.
+    its caller. A caller agrees if it calls the next function of the mapping on one of its stacks, or one that leads to
+    it by tail calls. One whose function lists all calls and has none there does not agree, nor one that calls another
+    function, unless that is a leaf on every stack. What calls a function whose name or tail calls are not known is not
+    judged.
     """
     callee, caller = observed.pairs()
     known = np.flatnonzero(observed.inside[callee] & observed.inside[caller])

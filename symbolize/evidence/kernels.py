@@ -117,7 +117,12 @@ class Comparison(NamedTuple):
 
 def compare(recorded: RecordedKernel, file: KernelFile) -> Comparison:
     """Compare what identifies a kernel, the strongest first: machine, bits of addresses, release, length of the code
-    (R465, other kernels)."""
+    (R465, other kernels).
+
+    The length of the code is `_etext` or `_edata` less the symbol that the mapping begins at; it counts where the
+    mapping ends at no border of pages. What is left is unverified: two releases of one branch may have all of this in
+    common.
+    """
     agrees: list[str] = []
     if recorded.own_machine and file.machine in MACHINES:
         if not recorded.machine.startswith(MACHINES[file.machine]):
@@ -170,7 +175,11 @@ def shifts(recorded: RecordedKernel, symbols: Mapping[str, int]) -> list[Shift]:
 
 
 def is_possible(distance: int, text: int, *, is_64: bool) -> bool:
-    """Whether a kernel whose code begins at `text` may be moved so far, modulo 2⁶⁴."""
+    """Whether a kernel whose code begins at `text` may be moved so far, modulo 2⁶⁴.
+
+    Kernels of x86-64 and riscv64 from 0xffffffff80000000 on stay there and are moved by multiples of 2 MiB, others of
+    64 bits by multiples of 64 KiB.
+    """
     if not distance or not text or not is_64:
         return True
     is_high = text >= HIGHEST_CODE
@@ -243,6 +252,10 @@ def choose_shift(
 
     `places` are the shifts that may be, each with the vaddrs of all addresses and which of them lie in code, `is_call`
     says which are call sites. None if under none of them half of the addresses lie in functions.
+
+    Addresses fall into functions of any kernel: of several lists that nothing refutes (R465, other kernels) those
+    count that fit as they are, if any do, and none is used unless they give the same names (R124, symbols of the
+    kernel).
     """
     begins, ends = symbols.begins, symbols.ends
 

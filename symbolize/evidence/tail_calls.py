@@ -34,7 +34,12 @@ class TailCalls:
 
     def chains(self, first: int, is_last: Callable[[int], bool]) -> tuple[list[Chain], bool]:
         """The chains of tail calls from `first` to a function that `is_last`, which is not part of them, and whether
-        these are all: every function on the way vouches for its tail calls, and none is made by a pointer."""
+        these are all: every function on the way vouches for its tail calls, and none is made by a pointer.
+
+        A chain has at most five tail calls. Functions vouch by `DW_AT_call_all_calls`, `DW_AT_call_all_tail_calls` or
+        the older forms, as far as that is believed (R371, lists of calls); clang gives a tail call `DW_AT_call_pc` only
+        (R359, chains of tail calls).
+        """
         found: list[Chain] = []
         is_whole = True
         waiting: list[tuple[int, Chain]] = [(first, ())]

@@ -24,7 +24,11 @@ def check_terminal(output: str) -> None:
 
 def check_inputs(inputs: Iterable[str], outputs: Iterable[str]) -> None:
     """Raise UsageError if writing to one of `outputs` would destroy one of `inputs`, also by a link or another spelling
-    (R278, inputs are kept). All are paths, or `-` for standard input and output."""
+    (R278, inputs are kept). All are paths, or `-` for standard input and output.
+
+    Binaries that are given as files, and ProGuard maps, are inputs too. Outputs are checked before anything is done,
+    those whose names depend on what is in a trace before anything is written.
+    """
     files: dict[tuple[int, int], str] = {}
     for each in inputs:
         known = _status(each, sys.stdin)

@@ -197,7 +197,21 @@ class ScriptSpace:
 
 
 class ScriptReader:
-    """Reads line by line."""
+    """Reads line by line.
+
+    Of the columns of a sample's line the event or the time has to be there, and without command or thread frames have
+    to follow; what stands behind the event is a frame only if no line below is one, and then behind the addresses and
+    weights of data. Frames come leaf first, those that are "(inlined)" belong to the next location, source lines to the
+    frame before. The event has two sample types, how often and with which periods. Callers are moved into their calls,
+    but not the first frame of a process below those of the kernel.
+
+    With lines of PERF_RECORD_MMAP addresses are located by the mappings of their process, which FORK copies and an exec
+    clears. Some versions of perf (5.18 to 6.3) print offsets in files for frames of processes: they become addresses by
+    the mappings, and without these are addresses in a file (R163, base of file addresses); `file+0xoffset`, as `-F
+    +dsoff` prints, is the byte there of the file. A build id that is printed with a mapping is that of the mapping.
+    Addresses of the kernel need no mapping, and are in the module that perf says; below a frame of a process there are
+    none. Other addresses keep their names only (R341, text of perf).
+    """
 
     def __init__(self, source: str) -> None:
         self.stacks = NamedStacks(source)

@@ -132,7 +132,10 @@ def texts_at(rows: Int32, texts: "pa.Array") -> "pa.Array":
 
 
 def cut(text: str) -> str:
-    """A text that is printable, and not too long: one of MAX_NAME characters recurs in many rows."""
+    """A text that is printable, and not too long: one of MAX_NAME characters recurs in many rows.
+
+    What is cut gets a hash, so that no two become one (R411, columns of rows).
+    """
     if len(text) > MAX_NAME:
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         text = f"{text[:MAX_NAME]}~{digest}"
@@ -140,7 +143,10 @@ def cut(text: str) -> str:
 
 
 def whole(values: Any) -> "pa.Array":
-    """Values as whole numbers, which they are; null for those that are too large."""
+    """Values as whole numbers, which they are; null for those that are too large.
+
+    Sums are exact up to 2^53 and have 53 bits above (R411, columns of rows).
+    """
     import pyarrow as pa
 
     is_large = np.abs(values) >= LARGEST

@@ -64,7 +64,12 @@ def place_of(found: StandIn) -> tuple[MappingKey | None, int]:
 
 
 def settle_stand_ins(profile: Profile) -> None:
-    """Do what the texts of a profile say that stand in for names (R452, stand-ins)."""
+    """Do what the texts of a profile say that stand in for names (R452, stand-ins).
+
+    Functions lose them, and lines that say nothing else go. Where the location has no address, or no mapping that says
+    something, its place is what the text tells of module, build and offset. Offsets that count bytes of a file are in
+    one mapping of that file for each 16 MiB.
+    """
     take_stand_ins(profile)
     narrow_chunks(profile)
 

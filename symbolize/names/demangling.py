@@ -264,6 +264,8 @@ def shown_names(
 
     A qualified name is that of the function where it is given, whatever is linked: Go's `main.cold` is no copy of
     `main`. Else the linkage name is made readable, by the symbols of Android's dynamic linker if `of_linker`.
+
+    All outputs and commands get them here (R18, both names).
     """
     # A function without a linked name is known to the linker by its plain name at best, which is kept whole.
     linked = [link or own_name(name) for link, name in zip(linkage, plain, strict=True)]

@@ -61,6 +61,9 @@ def demangle(name: bytes, parameters: bool = True, arguments: bool = True) -> by
 
     Without `parameters` those of the function are left out, and those of functions around it are empty; without
     `arguments` those of templates are left out.
+
+    Names are spelled as c++filt spells them. A back reference leads to what is in front of it, and the expansion of all
+    has limits.
     """
     if name == b"_Dmain":
         return b"D main"

@@ -121,7 +121,10 @@ def _without_crate(name: bytes) -> bytes:
 
 def public_name(name: bytes) -> bytes:
     """The name of a C function as its users write it, without what marks internal names (R152, internal names of C
-    libraries)."""
+    libraries).
+
+    C libraries name a definition several times for their own use. Without DWARF such names are one function.
+    """
     internal = _INTERNAL.match(name)
     name = name[internal.end() :] if internal is not None else name
     name = name.lstrip(b"_") or name
@@ -133,7 +136,11 @@ def public_name(name: bytes) -> bytes:
 
 def variants(name: bytes) -> list[bytes]:
     """Names that the other variants of a constructor or destructor may have, and the name itself (R149, constructor
-    variants)."""
+    variants).
+
+    They have one definition in the source, one name to the reader, and the same file and lines. A linker may fold `D0`,
+    which also frees the object, with `D2`; a profile shows the same.
+    """
     if not name.startswith((b"_Z", b"__Z")):
         return [name]
     spelled = [_DESTRUCTOR.sub(b"0", name)]  # there is no `C0`

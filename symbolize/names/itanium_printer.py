@@ -390,7 +390,12 @@ class CppPrinter(CppTree):
         return self.put_number(self.nodes[node + 1] + 1)
 
     def bound(self, node: cython.int, kind: cython.int) -> cython.int:
-        """The argument of a parameter, which may be a whole pack; 0 if it is not known."""
+        """The argument of a parameter, which may be a whole pack; 0 if it is not known.
+
+        A parameter denotes the argument of the function in whose signature it is printed, also where another function's
+        is referred back to: compilers take the first parameters of all templates for one type. In the parameters of a
+        lambda it is `auto` (R259, template parameters).
+        """
         if kind == FORWARD:
             return self.nodes[node + 2]
         if self.closures:

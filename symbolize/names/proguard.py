@@ -118,7 +118,12 @@ class ProguardMap:
         return added
 
     def frames(self, name: JavaName, line: int) -> list[SourceFrame]:
-        """The frames of the source for a name and line (0: unknown), innermost first; empty if they are unknown."""
+        """The frames of the source for a name and line (0: unknown), innermost first; empty if they are unknown.
+
+        Where no line decides between methods of one obfuscated name, arguments do, translated to the source's names, if
+        the profile has them. Else all are named, with ` | ` between, and no line; of more than MAX_CANDIDATES only the
+        class is (R173, overloaded Java methods).
+        """
         java_class = self.classes.get(name.owner)
         if java_class is None or name.owner in self.ambiguous:
             return []
@@ -177,6 +182,10 @@ def chains(ranges: Iterable[MappedLines]) -> list[list[MappedLines]]:
     """The ranges of one obfuscated name, each with the methods that it was inlined into behind it (R172).
 
     What follows with the same lines is the caller, if it is at one line. Methods without lines are chains of their own.
+    Lines `a:b` in the program are lines `c:d` in the source, counted from the first; a single `c` applies to all of
+    them, without `c` lines are unchanged, and line 0 is unknown. Methods that R8 marks as synthesized are left out
+    where there is another one at the same position. Outlined code (`outline`, `outlineCallsite`), `rewriteFrame` and
+    `residualsignature` are not used: a frame in outlined code has the name that the map gives it.
     """
     found: list[list[MappedLines]] = []
     for method in ranges:
@@ -209,6 +218,9 @@ def classes_in(name: JavaName) -> Iterator[bytes]:
 
 def read_map(path: str, wanted: Collection[bytes]) -> ProguardMap:
     """Read the classes with the obfuscated names `wanted` from a mapping file.
+
+    A file with a line that is neither class, member nor comment is no map; a member that cannot be read is skipped, and
+    methods that its class does not list are left as they are (R174, contradicting maps).
 
     Raises InputError, with the number of the line, if the file cannot be read or is none.
     """

@@ -110,7 +110,12 @@ def drop_template_arguments(name: bytes) -> bytes:
 
 
 def drop_type_arguments(name: bytes) -> bytes:
-    """Shorten the type arguments of a generic Go function, as Go's runtime and pprof do: `main.Map[...]` (R288)."""
+    """Shorten the type arguments of a generic Go function, as Go's runtime and pprof do: `main.Map[...]` (R288).
+
+    Symbols and debug information have the shapes that the function was compiled for: `main.Map[go.shape.int]`. All from
+    the first bracket to the last one is shortened; the modes `templates`, `full` and `none`, and the linked name, keep
+    it.
+    """
     begin = name.find(b"[")
     end = name.rfind(b"]")
     return name[:begin] + b"[...]" + name[end + 1 :] if _GO_SHAPE in name and 0 < begin < end else name
@@ -180,6 +185,10 @@ def operator_end(text: bytes, at: int, nested: bool = False) -> int:
     0 means a conversion, whose type has no end of its own. Compilers spell `operator<` with template arguments
     as `operator<<int>`, which demanglers separate by a space; `operator<<>` is one without arguments unless it is
     `nested` in other brackets, which the last character then closes.
+
+    The symbol is the longest one behind which the name ends or template arguments, parameters or a scope follow:
+    `operator<<char>` is `operator<` with an argument, `operator<<<char>` and `operator<< <char>` are `operator<<`
+    (R258, names of operators).
     """
     found = _OPERATOR_AT.match(text, at)
     if found is None:

@@ -104,7 +104,12 @@ _IN_SOME[list(b"+`!")] = True
 
 
 def stand_in(text: bytes) -> StandIn | None:
-    """What a text that came with a profile says where it stands in for a name; None if it is a name."""
+    """What a text that came with a profile says where it stands in for a name; None if it is a name.
+
+    A text that may be a name is one where the source file is known, and `name+0xoffset` where the location is in
+    another module, and, if nothing says that the name is that of a file, where a file has its headers: `main+0x1a` is a
+    place in a function (R452, stand-ins).
+    """
     if len(text) > MAX_TEXT:
         return None
     text = _ANNOTATION.sub(b"", text)

@@ -25,8 +25,10 @@ _HEX_DIGITS = b"0123456789abcdefABCDEF"
 def split_suffix(name: bytes) -> tuple[bytes, bytes]:
     """Split a linkage name into its base and its run of clone suffixes (R115).
 
-    Only suffix forms that compilers are known to emit count; `base + suffix == name` always holds. A name that
-    starts with a dot has no base in front of the suffix and stays whole.
+    Only suffix forms that compilers are known to emit count; `base + suffix == name` always holds. A name that starts
+    with a dot has no base in front of the suffix and stays whole. The suffix stays where DWARF has it in the name of
+    the function itself: those of OpenMP, `._omp_fn.0`, are functions of their own. A mangled name ends where its
+    encoding ends, and loses all that follows.
     """
     if b"." not in name or name.startswith(b"."):
         return name, b""

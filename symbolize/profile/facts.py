@@ -1,4 +1,11 @@
-"""What readers know of the evidence in a profile, and the comment that keeps it (R426, facts in a comment)."""
+"""What readers know of the evidence in a profile, and the comment that keeps it (R426, facts in a comment).
+
+Other tools keep comments and merge them as a list. The comment names build ids and sample types, not rows, which other
+tools order anew. What it says of leaves and stacks comes with the sums of the values for which it holds: where the sums
+of all such comments are not those of the profile, others were merged or some left out, and nothing is known. Of several
+claims the weaker one counts: an id that one calls read later is, what two say differently is unknown. Taking frames off
+stacks forgets what leaves are.
+"""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -191,6 +191,10 @@ def equal_mappings(profile: Profile) -> Int32:
     """For each mapping the first that is the same.
 
     Mappings are the same if size, file offset and build id are, or without build ids the paths (R345, merged mappings).
+    pprof moves the addresses of the second to those of the first. Here they are moved only where the code is certain to
+    be the same wherever it is mapped: runtime addresses in a mapping with a build id or with the path of a file. Memory
+    without a file (`//anon`, `/memfd:`, `[vdso]`), kernels without a build id, addresses in files and code without a
+    binary are one only at the same address. Sizes are rounded up to pages; the mapping is as long as the longest.
     """
     mappings, strings = profile.mappings, profile.strings
     target = np.arange(len(mappings), dtype=np.int32)
@@ -226,7 +230,11 @@ def moved_addresses(profile: Profile, target: Int32) -> UInt64:
 
 def without_conflicts(profile: Profile, target: Int32) -> Int32:
     """For each mapping its `target`, unless names show that it is of another build (R349, builds of one path): mappings
-    without a build id that came with different names for one address stay apart."""
+    without a build id that came with different names for one address stay apart.
+
+    Else code without a name in one would get that of the other in a later run. Names are those of outer functions;
+    names of one profile count for all that are merged with it.
+    """
     locations, mappings = profile.locations, profile.mappings
     has_lines = locations.has_lines()
     outermost = np.full(len(locations), NONE, np.int32)

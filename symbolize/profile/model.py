@@ -171,6 +171,8 @@ class Locations:
     `address` is a runtime address that is already inside the call for every frame but the leaf (R131, one adjustment).
     `rel_pc` is the address relative to the module in a Perfetto trace, `source_row` the row of the location among those
     of all messages of an OTLP input; both are empty in other profiles, and not written.
+
+    gperftools and Chromium record return addresses, which their readers adjust; pprof files have adjusted ones.
     """
 
     address: UInt64 = column(np.uint64)

@@ -32,7 +32,12 @@ class SampledThread(NamedTuple):
 
 def sampled_threads(profile: Profile, weights: Float64) -> tuple[list[SampledThread], Int64]:
     """The threads that labels tell apart, those with the largest sum of `weights` first, and which of them each sample
-    is of (R475, threads of samples)."""
+    is of (R475, threads of samples).
+
+    The keys are, whatever their case, `pid`, `process_id`, `process.pid` or `tgid`, and `tid`, `thread_id`, `thread.id`
+    or `thread id`; the first of these that a sample has counts. Without an id the name is one. A thread has the
+    heaviest name among those of its samples, a process that of its main thread, if it has one.
+    """
     process_id, process_ids = label_values(profile, PROCESS_IDS)
     process_name, process_names = label_values(profile, PROCESS_NAMES)
     thread_id, thread_ids = label_values(profile, THREAD_IDS)

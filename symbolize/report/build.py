@@ -36,7 +36,12 @@ ENTRIES: Final = {
 
 def early_value(stacks: Stacks, values: Float64, keys: Int32, names: Texts) -> float:
     """The value of the stacks that end early in user code, though another frame was looked for along frame pointers
-    (R481, stacks that end early). `values` are those of the stacks, `keys` the rows of the frames in `names`."""
+    (R481, stacks that end early). `values` are those of the stacks, `keys` the rows of the frames in `names`.
+
+    The last mapped frame of such a stack is in user code and has a name, which is not that of a function that begins a
+    program, a thread or a goroutine. But where other stacks lead to a function from one that it called, and none to who
+    called it, nobody did. The report has a hint if they are a tenth of the samples.
+    """
     profile, begin, end = stacks.profile, stacks.location_offsets[:-1], stacks.location_offsets[1:]
     outer = stacks.frame_offsets[1:] - 1
     is_user = np.zeros(len(outer), np.bool_)  # those behind are of samples without a stack

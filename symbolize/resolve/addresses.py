@@ -64,7 +64,8 @@ def to_vaddrs(
     file_offset is an offset in the file; the segment that holds this offset, an executable one before others, turns it
     into a vaddr: offset - p_offset + p_vaddr. For a position-dependent file (ET_EXEC, `relocatable` false) whose
     segments hold the address as it is, it is the vaddr (R126, fixed addresses): there the mapping may have lost its
-    offset.
+    offset. Names of parameters give the kind of address: `address` at run time, `file_offset` or `vaddr` (R136, kinds
+    of addresses).
     """
     offset = address - np.uint64(start) + np.uint64(file_offset)
     vaddr = np.zeros(len(address), np.uint64)
@@ -91,7 +92,8 @@ def map_module_addresses(
 
     The kernel lays the code out from the start of the mapping on, `text` first; where it put the other sections the
     mapping does not tell, and without a known address they have no symbols (R96, sections of kernel modules). None if
-    the mapping is not that of a module, or, unless it is `verified`, shorter than its code.
+    the mapping is not that of a module, or, unless it is `verified`, shorter than its code. `.init.text` is freed after
+    loading, and other code may be there.
     """
     whole = file_offset == 0 and start > 0 and start % PAGE == 0
     size = limit - start if limit else TOP
@@ -161,7 +163,11 @@ def restored(segment: Segment, file_offset: int) -> Segment:
 
 def fits(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> bool:
     """Whether a file with these segments can be what is mapped: no mapping reaches past the file's segments, unless it
-    is of all of them in memory."""
+    is of all of them in memory.
+
+    The kernel and the dynamic linker map the first segment with room for the others, and where it has the code no other
+    mapping is recorded.
+    """
     if limit == TOP or not segments:
         return True
     end = max(
@@ -195,7 +201,10 @@ def candidate_bases(segments: Sequence[Segment], *, is_offset: bool) -> list[Add
 
     The likeliest first, each distance once. What decides is the executable segment with the lowest vaddr. Its vaddr
     alone counts, not its file offset, which a debug file does not have; within a page the two are the same. An address
-    that `is_offset` counts from where the file was loaded, and only with proof from its code.
+    that `is_offset` counts from where the file was loaded, and only with proof from its code. Addresses are vaddrs; or
+    they lack the page in which the code begins, so that they count from where the code was mapped; or they exceed
+    vaddrs by the offset of the code in its page. That is so of simpleperf. File offsets are not used, since a debug
+    file has other ones.
     """
     lowest = min((s.vaddr for s in segments if s.executable and s.memory_size), default=None)
     if lowest is None:

@@ -70,6 +70,9 @@ class HugePages:
 
     `find` answers for a mapping of a file, by how each candidate matches; `layouts` are those of all builds that it may
     choose from, which are asked for once.
+
+    The memory has to be within an executable segment at the distance of the mapping around it, whose ends may be
+    rounded to huge pages, 2 MiB. A list of code compiled at run time that covers an address comes first.
     """
 
     def __init__(
@@ -93,7 +96,11 @@ class HugePages:
 
     def find(self, record: MappingRecord, found: Resolution) -> Resolution:
         """The file whose text `record` is, if what was sampled confirms that (R354, confirmed text); otherwise `found`,
-        with what was tried."""
+        with what was tried.
+
+        Of several builds of the file's name the same evidence chooses. Two files of which neither has much more support
+        are ambiguous; without enough evidence the reason is `unconfirmed`.
+        """
         confirmed: list[tuple[float, Resolution]] = []
         doubtful: list[str] = []
         tried = [*found.tried]

@@ -192,7 +192,11 @@ def unmapped_locations(profile: Profile) -> Int64:
 def call_site_mask(profile: Profile, *, is_sound: bool) -> Bool:
     """Which locations are on some stack above the leaf, and called what is below: bool[n].
 
-    On stacks that are not `is_sound` only behind frames in mappings: what a walk finds behind others may be any data.
+    On stacks that are not `is_sound` only behind frames in mappings: what a walk finds behind others may be any data. A
+    frame that called into the kernel, or was interrupted by it, is no call site, and no call is where a function
+    begins: there stacks of goroutines end. On stacks that were not unwound by call frame information one also has to be
+    in a function, and not to return to the begin of one: a walk along frame pointers reads any data and tables of
+    virtual functions as frames (R148, the score of evidence).
     """
     is_caller = caller_mask(profile)
     if not is_sound:

@@ -114,6 +114,10 @@ def compare_names(embedded: ExistingNames, addresses: UInt64, found: FunctionsAt
 
     `found` is what the binary has for the locations of `embedded`, which have the `addresses`. Where it has nothing,
     that speaks against it if `silence` says so: it does not where a file has lost its symbols.
+
+    A function is at the same address if its name is that of a symbol at most of its addresses. Three quarters of the
+    functions have to be; fewer mean another build, which is rejected. Two are proof; one alone may be at the same
+    address in another build.
     """
     named = embedded.of_location != NONE
     if not silence:
@@ -142,7 +146,8 @@ def compare_names(embedded: ExistingNames, addresses: UInt64, found: FunctionsAt
 def disagreeing(embedded: ExistingNames, found: FunctionsAt) -> Bool:
     """At which locations a binary has a function other than the one that came with the profile: bool[n].
 
-    A name with the mark that several functions share the code is another one in any case: it says more.
+    A name with the mark that several functions share the code is another one in any case: it says more. The name from
+    the profile is kept there, even if the file is proven (R167, names that came along stay).
     """
     result: Bool = (embedded.of_location != NONE) & (found.number >= 0)
     here = np.flatnonzero(result)
@@ -205,8 +210,9 @@ def is_named(name: Name, found: bytes) -> bool:
 def parameters(declaration: bytes) -> list[list[bytes]] | None:
     """The parameters that the text of a declaration ends with, each as its words, sorted; None if it spells none.
 
-    Sorted, `char const*` is `const char *`. Names of the standard library are compared without the namespaces that
-    its versions have inside of `std`.
+    Sorted, `char const*` is `const char *`. Names of the standard library are compared without the namespaces that its
+    versions have inside of `std`. `f(int)` is not `_Z1fd`, `f(const char *)` is `_Z1fPKc`; where one name spells none
+    the qualified names alone count (R241, compared parameters).
     """
     if len(declaration) > MAX_DECLARATION:
         return None

@@ -196,7 +196,11 @@ class Resolutions:
 
     def blame_failures(self) -> None:
         """Where a file changed, or servers failed, that may have what the locations of a mapping miss, let that be the
-        reason (R285, names missed by failures)."""
+        reason (R285, names missed by failures).
+
+        A failure is the reason too of every miss in a mapping of which a file could not be asked for, but for addresses
+        outside the code and those never recorded.
+        """
         for each in self._all:
             if each.mapping == NONE or not (each.failures or each.suspect):
                 continue
@@ -214,7 +218,10 @@ class Resolutions:
                 self.note(each.mapping, detail=f"{what}; {each.detail}" if each.detail else what)
 
     def write(self, profile: Profile) -> None:
-        """Make addresses in files vaddrs, and give mappings the build ids of proven files."""
+        """Make addresses in files vaddrs, and give mappings the build ids of proven files.
+
+        A mapping without a build id gets one only if names prove its file (R166, build id by proof).
+        """
         locations, mappings = profile.locations, profile.mappings
         settled = [each for each in self._all if each.binary is not None and (each.load_bias or each.build_id)]
         if settled:

@@ -104,7 +104,12 @@ class CodeResolver:
 
     def settle(self, mappings: Iterable[int], resolutions: Resolutions) -> list[int]:
         """Let `resolutions`, which know more addresses, count for `mappings`; those for which they differ. Each changes
-        once: what was refused would be taken again where the callers that it led to are gone."""
+        once: what was refused would be taken again where the callers that it led to are gone.
+
+        Before stacks are unwound only the leaves of a mapping are known, afterwards its call sites too. Stacks are
+        unwound anew where a binary is refused, another one fits better, or there is one now; the last time, of three,
+        with supported binaries only (R316, evidence of callers).
+        """
         mappings = [row for row in mappings if row not in self._settled]
         changed = [row for row in mappings if resolutions.all[row].binary is not self._known[row].binary]
         self._known |= {row: resolutions.all[row] for row in changed}
@@ -211,7 +216,8 @@ class MappingResolver:
 
         Where a file was replaced since the folders were walked, or changed while it was read, all is done once more
         (R284, files that are replaced). If that names nothing either, the failure is the reason: of a file that was
-        there a moment ago nobody knows what it would have answered.
+        there a moment ago nobody knows what it would have answered. The same holds in a batch where the binary of an
+        input is not the one that was scanned.
         """
         return self._resolve(record) if len(record.rows) else Resolution(mapping=record.mapping)
 
@@ -377,7 +383,11 @@ class MappingResolver:
 
     def _find_only_binary(self, record: MappingRecord) -> Resolution:
         """The only binary there is for a profile without a memory map, if it cannot be anywhere else (R373, one binary
-        without a map)."""
+        without a map).
+
+        It has to be named as a file and not be position-independent; half of the addresses have to be in its code, and
+        what is known of calls has to speak for it.
+        """
         path = self._only_binary
         candidates, unreadable = self._open_candidates([("path", find_file(self._index, path))])
         if not candidates:
@@ -464,7 +474,11 @@ class MappingResolver:
 
     def _pooled(self, record: MappingRecord, mapper: Mapper, claim: int, binary: Binary) -> Judgement | None:
         """The judgement by all mappings of the file that a mapping is of; None if it is the only one, and of a binary
-        without code, whose callers are the same in each of them (R376, evidence of a file)."""
+        without code, whose callers are the same in each of them (R376, evidence of a file).
+
+        All of them, in other processes too, do not support a file that the mapping itself speaks against: another
+        process may have run another file. Profiles of a batch are judged one by one.
+        """
         records = self._of_file.get((record.filename, record.build_id), ())
         if len(records) < 2 or binary.code is None:
             return None

@@ -33,7 +33,14 @@ def pairs_of(profile: Profile) -> StackPairs:
 
 def check_stacks(profile: Profile, resolutions: Resolutions, reader: PairReader) -> None:
     """Judge all pairs of neighbours on the stacks of a profile (R361, stacks against call sites); `resolutions` get
-    what was found, by the mapping of the caller."""
+    what was found, by the mapping of the caller.
+
+    A caller agrees if it calls the next function on the stack there, or one that leads to it by tail calls. It
+    contradicts if it calls another function, all of whose tail calls are known, or if its function lists all its
+    calls (R371, lists of calls) and has none there. Calls by a pointer, of functions that are defined elsewhere,
+    and in functions that do not list their calls are not judged, nor is where the kernel was entered: a page fault
+    is no call. The entry of a function in a linkage table is that function (R361, stacks against call sites).
+    """
     column = profile.weight_column()
     if not len(reader.pairs.callee) or column < 0:
         return

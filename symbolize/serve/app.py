@@ -604,7 +604,11 @@ class SymbolApp:
         self, request: Request, build_id: str, what: str, fetch: Callable[[str], Fetched]
     ) -> Opened | None:
         """What the servers behind have, unless the request came through too many of them (R418, requests that are
-        passed on)."""
+        passed on).
+
+        The address of the client goes to the end of X-Forwarded-For, and no request on that has eight. An answer is a
+        miss only if all servers said so.
+        """
         before = request.headers.get("x-forwarded-for", "")
         count = before.count(",") + bool(before)
         if count >= MAX_HOPS:

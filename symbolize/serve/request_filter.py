@@ -130,7 +130,11 @@ class RequestFilter:
         return None
 
     def _is_foreign(self, method: str, host: str, headers: Headers) -> bool:
-        """Whether a page that may not ask sent a request (R430, pages of other origins)."""
+        """Whether a page that may not ask sent a request (R430, pages of other origins).
+
+        Such a request has the page's Origin, or none and a Sec-Fetch-Site that tells of another site or origin; one
+        that leads there from a link, which no page can read, is answered.
+        """
         origin = headers.get("origin", "")
         if "*" in self._origins or origin in self._origins:
             return False

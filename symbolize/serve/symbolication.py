@@ -176,7 +176,10 @@ def as_json(value: Any) -> bytes:
 def frames_at(module: Module, offsets: Sequence[int], mode: Mode) -> dict[int, bytes]:
     """What is known of some offsets of a module, as the rest of a JSON object: function, where it begins, file and line
     of the outermost frame, and the frames inlined there, the innermost first. Offsets are looked up as they are:
-    Firefox moved return addresses into their calls."""
+    Firefox moved return addresses into their calls.
+
+    An offset that leads out of 64 bits has no name (R415, offsets of frames).
+    """
     base = module.base
     offsets = [offset for offset in offsets if offset + base < VADDRS]
     vaddrs: UInt64 = np.array(offsets, np.uint64) + np.uint64(base)

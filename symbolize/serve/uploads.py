@@ -48,7 +48,10 @@ class Uploads:
     def receive(self, build_id: str, kind: str, body: BinaryIO) -> bool:
         """Keep what was sent, a file of the folder without a name, once it is known to be an ELF file with the build
         id; whether it is new. A file that is there is not replaced (R416, uploads). Raises UsageError for another file,
-        Full, OSError."""
+        Full, OSError.
+
+        The file gets its name, below `.build-id`, when all of it is on the disk.
+        """
         check(build_id, kind, body)
         path = self.path(build_id, kind)
         with file_lock(os.path.join(self.folder, ".uploading"), PATIENCE) as is_mine:

@@ -67,7 +67,11 @@ class BinaryStore(CachedClient):
         return missed([("skipped", Attempt(self.servers[0], self._stop))]) if self._stop else None
 
     def _check(self) -> None:
-        """Find out whether there is something below the URL: one that is mistyped is no store without the files."""
+        """Find out whether there is something below the URL: one that is mistyped is no store without the files.
+
+        A miss counts only if there is, and it answered for each name; else it is a failure. After three requests
+        without an answer a client asks no more.
+        """
         self._is_checked, self._stop, self._gate = True, "", FailureGate(MAX_FAILURES)
         try:
             if urls.entry_at(urls.files_at(self._storage.url)) is None:
@@ -85,7 +89,11 @@ class BinaryStore(CachedClient):
                 self._tell(f"{self.servers[0]}: {self._stop}")
 
     def _download(self, build_id: str, kind: Kind, forwarded: str) -> Fetched:
-        """Copy the file from the first name that the store has for it."""
+        """Copy the file from the first name that the store has for it.
+
+        A build id makes two names of each kind; it is checked first, so that none leads elsewhere. What comes has to
+        have the announced size and the build id, and replaces nothing (R412, binaries in stores).
+        """
         found: dict[Status, Attempt] = {}
         for layout in LAYOUTS[kind]:
             name = layout.format(build_id[:2], build_id[2:])

@@ -40,7 +40,10 @@ def own_time(seconds: float, waiting: float) -> Iterator[None]:
 
 def wait_for(seconds: float, call: Callable[[], Result]) -> Result:
     """The result or exception of a request to a store, while the clock of the task stops. Raises TimeoutError after
-    `seconds`, or if the task has waited for stores for too long in all."""
+    `seconds`, or if the task has waited for stores for too long in all.
+
+    All requests of a task have an hour.
+    """
     own, _ = signal.setitimer(signal.ITIMER_REAL, 0)
     began = time.monotonic()
     try:

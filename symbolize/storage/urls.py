@@ -151,7 +151,9 @@ def ask(url: str, call: Callable[[], Result], size: int = 0, verb: str = "read")
     """The result of a request about `url`, which transfers `size` bytes.
 
     It may take ANSWER_TIME and the time for the bytes at SLOWEST (R287, time of stores). Errors of libraries become
-    InputError: the file cannot be `verb`. A missing file stays FileNotFoundError.
+    InputError: the file cannot be `verb`. A missing file stays FileNotFoundError. ANSWER_TIME is 60 s, SLOWEST 100,000
+    bytes a second. An input that a store did not deliver, for whatever reason, is done by the next run, and the exit
+    code is 1.
     """
     try:
         return wait_for(ANSWER_TIME + size / SLOWEST, call)

@@ -2,6 +2,21 @@
 
 Go 1.16 gave names, files and values sections of their own, 1.18 made entries offsets from the begin of the code, 1.20
 added lines of declarations and moved call sites of inlined functions into the table.
+
+| first word | since | entries of functions | names, files | call site of an inlined call | declarations |
+|---|---|---|---|---|---|
+| `fffffffb` | Go 1.2 | addresses | offsets into the table | stated | – |
+| `fffffffa` | 1.16 | addresses | offsets into parts of it; files by unit | stated | – |
+| `fffffff0` | 1.18 | offsets from the begin of the code | as before | stated | – |
+| `fffffff1` | 1.20 | offsets | as before | that of an instruction | there |
+
+Every Go program has the table: neither `strip` nor the linker's `-s -w` removes it. Symbols answer in the gaps, as for
+C code, and complete the names of generic functions, of which the table has `main.Map[...]` only. A function ends where
+its lines end, so that padding has no name; one without lines is a marker of the linker and no function. The tree of
+inlined calls is the function data number 3, until Go 1.16 number 4: the one under which trees are consistent. Before Go
+1.13 inlined calls are not shown, and calls that contain each other never. Files that profilers upload may keep the
+table and no section of code: there functions lie within the bounds of the table, and have the lines of what is inlined
+into them, whose trees are elsewhere.
 """
 
 from collections.abc import Sequence

@@ -119,7 +119,10 @@ def read_gsym(data: bytes | memoryview) -> SymbolList:
     """The functions, lines, inlined calls and shared code of a GSYM file; addresses are vaddrs, names as in the file.
 
     Of a file that is none, or damaged as a whole, an empty list, with the reason in `problems`; damaged records are
-    counted there.
+    counted there. A record answers for its size, and up to the next record; without a size up to the next one, the end
+    of its page and 1 MiB. Of several lines at one address the last counts. The root of an inline tree is the function
+    itself. Names may have four times the bytes of the strings: more means that they overlap. Offsets of records are
+    relative to the file in version 1, to the part with the records in version 2 (R390, GSYM files).
     """
     try:
         header = read_header(data, len(data))

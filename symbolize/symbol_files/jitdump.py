@@ -63,7 +63,9 @@ def read_jitdump(data: bytes | memoryview) -> CodeList:
     Code that moved is at both addresses. A file that is cut off, as that of a killed process, gives what it has, with a
     sentence in `problems`. A debug record that has addresses outside of its code, or more bytes than its entries need,
     is damaged, as V8 writes some of them: its lines are left out (R462, damaged debug records). Call frame information
-    is that of the code that is loaded next, behind which it has its addresses (R467, call frames of jitdumps).
+    is that of the code that is loaded next, behind which it has its addresses (R467, call frames of jitdumps). An
+    `.eh_frame` begins at the next multiple of 8 bytes behind the code, as in the files of `perf inject`. CPython leaves
+    the machine 0.
     """
     problems: list[str] = []
     files: dict[bytes, int] = {}
@@ -137,7 +139,10 @@ def read_jitdump(data: bytes | memoryview) -> CodeList:
 
 
 def read_lines(record: bytes, order: str, address: int, count: int) -> list[Entry] | None:
-    """The lines of a debug record; None if it ends before its entries, or goes on behind them."""
+    """The lines of a debug record; None if it ends before its entries, or goes on behind them.
+
+    Addresses of entries may be behind the code by the size of an ELF header (R462, damaged debug records).
+    """
     entries: list[Entry] = []
     at, name = 16, b""
     entry = struct.Struct(order + "QII")

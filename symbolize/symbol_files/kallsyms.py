@@ -62,7 +62,8 @@ def read_kallsyms(data: bytes) -> Kallsyms:
     Only `T t W w` are functions. A symbol ends where the next one of any kind begins, with its page if that is of
     another module or none, and after MAX_FUNCTION bytes. What is between `_sinittext` and `_einittext` is left out,
     because the kernel reuses that memory. Code made at run time (`bpf_prog_<tag>_name`, trampolines) is listed under
-    the module `[bpf]` or `[__builtin__ftrace]` and keeps its names.
+    the module `[bpf]` or `[__builtin__ftrace]` and keeps its names. A list in which all addresses are 0 was read
+    without the right to see them: the reason is `restricted`.
     """
     addresses: list[int] = []
     kinds = bytearray()

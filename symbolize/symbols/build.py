@@ -174,7 +174,10 @@ def go_listing(images: Sequence[ElfImage]) -> SymbolList | None:
 
 def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:
     """The symbols of all files of a binary, united (R113, united symbol tables), and bounded by the FDEs of the file
-    that has some."""
+    that has some.
+
+    Those of .gnu_debugdata count unless a file with DWARF has a .symtab anyway.
+    """
     opd = next((image for image in images if has_descriptors(image)), None)
     tables = [table for image in images for table in symbol_tables(image, opd)]
     if not is_complete(images):

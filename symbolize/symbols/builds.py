@@ -19,6 +19,9 @@ def builds_of(images: Sequence[ElfImage]) -> list[list[ElfImage]]:
     """The files that share a build id or a name, by build (R248, one build id, several builds).
 
     A debug file that fits several builds belongs to the one with its functions at the same addresses, if there is one.
+    Those with code are of one build if they have the same code, a debug file is of the build whose sections and
+    segments it has (R145, distance of a debug file). Debug information of one build is never joined with code or
+    symbols of another. The build with the file that the mapping names comes first, and the others are reported.
     """
     if len(images) == 1:
         return [list(images)]

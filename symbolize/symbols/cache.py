@@ -236,7 +236,11 @@ def facts_of(images: Sequence[ElfImage]) -> TableFacts:
 
 
 def content_of(images: Sequence[ElfImage]) -> str:
-    """The hash of all bytes of the files of a binary, in their order."""
+    """The hash of all bytes of the files of a binary, in their order.
+
+    Times of modification differ from copy to copy. On one machine size, time and samples identify a file, because
+    reading all of it takes longer than a lookup (R393, shared tables).
+    """
     total = hashlib.sha256()
     for image in images:
         total.update(len(image.data).to_bytes(8, "little"))

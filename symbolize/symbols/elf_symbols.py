@@ -87,6 +87,8 @@ class SymbolLayer:
     `end` is the end of a symbol, `is_function` marks FUNC and IFUNC, `file` is an index into `files`, the source files
     of local symbols (0: none). `complete`: there is a table of all symbols, not only of exported ones; `has_functions`:
     there are others than linker-made code.
+
+    Entries of linkage tables have no file and no line, are not folded, and do not make a stripped file one with names.
     """
 
     start: UInt64
@@ -177,7 +179,8 @@ def symbol_layer(tables: Sequence[Symbols], frames: tuple[UInt64, UInt64] = NO_F
     """Unite symbol tables; `frames` are begins (ascending) and ends of the FDEs, see `needs_frames`.
 
     Of the symbols that cover an address the one with the nearest start answers (R107, choice among symbols; R108,
-    enclosing symbols).
+    enclosing symbols). At one start sized ones come before sizeless, functions before untyped before objects, global
+    before weak before local, then as `name_order` says.
     """
     if not tables:
         none = np.zeros(0, np.uint64)
@@ -234,7 +237,8 @@ def extents(symbols: Symbols, frames: tuple[UInt64, UInt64] = NO_FRAMES) -> UInt
     exported symbols without a size).
 
     Without a size one of .symtab ends at the next start, or with its FDE; one of .dynsym, which is sparse, with its
-    FDE, or after one byte.
+    FDE, or after one byte. A sized symbol of .dynsym ends with its FDE too (R112, end of sized symbols). As .dynsym has
+    exported symbols only the next one may be far away.
     """
     sized = symbols.vaddr + np.minimum(symbols.size, ~symbols.vaddr)
     starts = distinct(symbols.vaddr)

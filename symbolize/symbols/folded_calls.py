@@ -54,7 +54,12 @@ def calls_of(dwarf: Dwarf, folded: Sequence[FoldedCode], vaddrs: UInt64 | None) 
 
 def _folded_twins(dwarf: Dwarf, found: CallRows, rows: Int64, groups_of: GroupsOf) -> Iterator[tuple[Int64, Int64]]:
     """Calls that functions without code of their own have where the calls `rows` are: some of `rows`, and the call that
-    is meant by each."""
+    is meant by each.
+
+    lld and mold leave the calls of a folded function without addresses. Its code is that of the function that was kept,
+    so that the n-th call of one is the n-th of the other, if both have as many, and each calls the same function or one
+    that shares its code (R358, calls of folded functions).
+    """
     sites = np.flatnonzero(found.owner >= 0)
     order = sites[np.argsort(found.owner[sites], kind="stable")]
     offsets = offsets_of(np.bincount(found.owner[sites], minlength=len(found.owner)))

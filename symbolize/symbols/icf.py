@@ -12,6 +12,36 @@ Where several names are at one address, in this order:
    exports).
 
 Functions whose symbols are gone are looked for in DWARF (R158, functions without symbols).
+
+Linkers fold functions whose machine code is equal (`--icf` of lld, gold and mold), and so do compilers (gcc's IPA-ICF,
+LLVM's MergeFunctions, constructor aliases of clang). What is left of the functions that lost their code:
+
+| folded by | symbols | `.debug_info` | `.debug_line` |
+|---|---|---|---|
+| lld, mold | all, at one address | the others' code is dead | all, at the address that stayed |
+| gold | those of local functions are gone | all, at one address | all, at one address |
+| gcc | all, at one address | the others are definitions without code | only the one |
+| clang | all, at one address | only the one | only the one |
+
+An alias in C, a weak name or a version leaves several symbols at one address too, but one definition: a subprogram that
+is no declaration and, if it has no code, is not declared inline. The rows of this table are tried from top to bottom:
+
+| at one address there are | the code is | by |
+|---|---|---|
+| names of one function: its variants, versions, clones, thunks | of one function | R114, R115, R149–R151 |
+| two or more names with types (C++, Rust) | folded, unless gcc defined one only | R157, R162 |
+| names of C; DWARF has two or more of them defined | folded | R155 |
+| names of C; DWARF has one of them defined there | of one function | R155 |
+| one name, several local functions that are declared at different lines | folded | R156 |
+| names of C without DWARF that are one public name | of one function | R152 |
+| a strong name of C without DWARF, others weak | of one function | R153 |
+| a global name of C without DWARF, others local | of one function | R154 |
+| two or more global, or only local names of C without DWARF | folded | R154 |
+| no names, but several definitions or sequences | folded | R158 |
+| a name, no definition and several sequences | folded | R265 |
+
+Where DWARF is missing two strong names of one definition in C count as two functions, and functions of one name as one.
+In both cases the name that is shown is right for one of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -83,7 +113,8 @@ def find_shared(
 ) -> list[FoldedCode]:
     """The code that several distinct functions share, by address, or with `vaddrs` (ascending) that at one of them.
 
-    The answer for an address does not depend on the other ones, nor on which other units were decoded.
+    The answer for an address does not depend on the other ones, nor on which other units were decoded. Instances of a
+    template are functions of their own (R157, names with types).
     """
     known = _Known(dwarf) if dwarf is not None else None
     verdicts: list[FoldedCode] = []
@@ -269,7 +300,8 @@ def _by_definitions(group: _Group, definitions: Definitions, index: _Index, unit
     """The functions of a group by the definitions in `units`; None if DWARF has none at the address.
 
     A name with a definition is a function, one without an alias (R155, definitions decide). Local functions of one name
-    are as many as their declarations (R156, local functions of one name).
+    are as many as their declarations (R156, local functions of one name). Units of assembly do not count: there every
+    label has a DIE.
     """
     begin, size = group.begin, group.end - group.begin
     known: dict[bytes, list[FoldedFunction]] = {}
@@ -306,7 +338,11 @@ def _is_declared(candidate: FoldedFunction, known: list[FoldedFunction]) -> bool
 
 def _by_bindings(group: _Group) -> FoldedCode:
     """The functions of a group by names and bindings alone (R152, internal names of C libraries; R153, weak names;
-    R154, local names of exports)."""
+    R154, local names of exports).
+
+    C itself has no weak functions: a weak name is a second name of a definition. A local name beside a global one is
+    that which the export was made from.
+    """
     binding = dict(zip(map(strip_version, reversed(group.names)), reversed(group.bindings), strict=True))
     classes: dict[bytes, list[bytes]] = {}
     for key, names in _functions(group).items():
@@ -361,7 +397,11 @@ def _tops(decoded: Decoded, node: Int64) -> Int64:
 def _by_entries(known: _Known, decoded: Decoded, vaddrs: UInt64 | None, complete: bool) -> list[FoldedCode]:
     """Functions of DWARF whose symbols are gone (R158, functions without symbols): those with code at one address,
     which gold leaves without symbols if local, and, without a table of all symbols, addresses where several sequences
-    begin."""
+    begin.
+
+    The function of a sequence is the last one that is declared at or before its first line, if its code was as large;
+    else only file and line are known.
+    """
     dwarf = known.dwarf
     top = np.flatnonzero(decoded.node_parent < 0)
     entries = entries_at(decoded, vaddrs)
@@ -433,7 +473,11 @@ def _by_lines(
 ) -> list[FoldedCode]:
     """Functions that only line tables have, but for those that begin at `decided` (R265, shared code without
     functions): with `-gmlt` clang describes only functions with inlined ones, and gold drops the symbols of local
-    ones that it folds."""
+    ones that it folds.
+
+    Several sequences that begin at a symbol in different lines, and reach to its end, are several functions. Which of
+    the lines are those of the symbol is not known.
+    """
     answering = symbols.symbol if vaddrs is None else layer_at(symbols.start, symbols.symbol, vaddrs)
     rows = distinct(answering[answering >= 0])
     rows = rows[symbols.sized[rows] & symbols.is_function[rows]]
@@ -468,7 +512,10 @@ def _candidate(definitions: Definitions, row: int) -> FoldedFunction:
 
 def _identity(definitions: Definitions, row: int) -> bytes:
     """A key of the function of a definition: its name, and of a local one its declaration (R156, local functions of one
-    name)."""
+    name).
+
+    So copies of a function from one header are one function.
+    """
     linkage = definitions.linkage[row]
     if linkage and not linkage.startswith(b"_ZL") and b"_GLOBAL__N_" not in linkage:
         return function_key(linkage)

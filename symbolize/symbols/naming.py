@@ -20,7 +20,9 @@ def choose_names(
 
     A symbol counts without DWARF, or if it agrees up to a clone suffix, which is kept: of those with one start the
     first. If none agrees and DWARF has a plain name, a symbol that encodes it is taken where both begin (R262, fuller
-    symbol names), as in `begins`. Without DWARF a word is a clone suffix only if the base is a symbol too.
+    symbol names), as in `begins`. Without DWARF a word is a clone suffix only if the base is a symbol too. A plain name
+    is one without a linked one, or with one that is the same. The symbol that encodes it names the outermost function,
+    in every mode; where there is none the system name is DW_AT_name, with its arguments.
     """
     texts, names = symbols.names.texts(symbol), StringArray.empty(len(symbol))
     linked_as, named = StringArray.of(functions.linkage), StringArray.of(functions.name)

@@ -50,7 +50,11 @@ class Leaves(NamedTuple):
 def lookup_nearest(binary: Binary | SymbolListBinary, vaddrs: UInt64) -> tuple[SymbolTable, Frames, Bool]:
     """Look up `vaddrs` (ascending); innermost frames without a line get the nearest earlier one (R170, nearest line).
 
-    Returns the table that answered, the frames, and which addresses have such a line: bool[n].
+    Returns the table that answered, the frames, and which addresses have such a line: bool[n]. The nearest earlier
+    range with one and the same inline stack gives file, line and column; ranges of other inlined functions are skipped,
+    and the stack itself is not changed. The walk ends where the function begins or is interrupted, and 128 instructions
+    of the smallest size before the address: of 4 bytes on AArch64, PowerPC, LoongArch and SPARC, 2 on ARM, MIPS, RISC-V
+    and S/390, 1 elsewhere. Such a line is a guess, and the report counts it as approximate.
     """
     table = binary.table(vaddrs)
     frames = table.lookup(vaddrs)

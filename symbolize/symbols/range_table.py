@@ -348,7 +348,10 @@ class Blocks(NamedTuple):
 
 
 def encode(starts: UInt64, nodes: Int32, files: Int32, lines: UInt32, columns: UInt32) -> Blocks:
-    """Encode ranges, each up to the start of the next; nodes and files are -1 where there is none."""
+    """Encode ranges, each up to the start of the next; nodes and files are -1 where there is none.
+
+    Addresses have 64 bits, and code of one file may be farther apart than 32 bits can express (R135, 64-bit addresses).
+    """
     data = np.empty(MAX_PACKED * len(starts) + 1, np.uint8)
     start, offset = (np.zeros(len(starts) // BLOCK_SIZE + 2, np.uint64) for _ in range(2))
     count = encode_into(*views(starts, nodes, files, lines, columns, data, start, offset))
@@ -524,7 +527,9 @@ def fill_frames(  # type: ignore[no-untyped-def]
     """Fill the frames that count_frames has measured, innermost first.
 
     The first frame has its line row (R19, innermost frame), others the call site of the frame before (R20, call sites
-    as lines).
+    as lines). A call without a line gives a frame with line 0: leaving it out would change the depth of the stack (R21,
+    calls without a line). Where line table and inline tree disagree on the innermost frame the line row is used (R29,
+    line row over inline tree). Line 0 is code that the compiler made; name and file stay (R39, line 0).
     """
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t

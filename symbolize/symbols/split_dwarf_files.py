@@ -93,7 +93,11 @@ class CompanionFiles:
                 yield path, sections
 
     def supplementary(self) -> DebugSections | None:
-        """The supplementary file that the binary names, if its id agrees (R91, supplementary files)."""
+        """The supplementary file that the binary names, if its id agrees (R91, supplementary files).
+
+        Without it only names in it are missing: a symbol at the address names the function, or `??` does (R92, missing
+        supplementary files).
+        """
         link = self._link()
         if link is None:
             self._note("no supplementary file is named; names in it are missing")

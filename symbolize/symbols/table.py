@@ -36,6 +36,8 @@ class Frames:
 
     `function` is a row of `functions`, `file` an index into `files` (-1: unknown); line and column 0 are unknown.
     `folded`: whether several distinct functions share the code of the outermost one.
+
+    Column 0 is unknown in line rows too (R40, column 0).
     """
 
     offsets: Int64

@@ -6,7 +6,10 @@ from symbolize.unwind import constants
 
 
 class End(IntEnum):
-    """Why unwinding a stack ended (R309, ends of stacks)."""
+    """Why unwinding a stack ended (R309, ends of stacks).
+
+    The limit of 127 frames is perf's default.
+    """
 
     COMPLETE = constants.COMPLETE
     TRUNCATED = constants.TRUNCATED

@@ -23,6 +23,10 @@ class Machine:
 
     `data[offset:offset + size]` is the memory from address `base` on. Where a value cannot be had `failure` is set to
     the reason and 0 returned. `operations` is how many of expressions may still be carried out.
+
+    The CFA is on the stack of an expression at first, except when it is to be found. Comparisons are signed. Division
+    and whatever needs more than registers and the copy of the stack does not occur, and is refused (R314, expressions
+    of frames).
     """
 
     def __init__(self, data, count: cython.Py_ssize_t) -> None:

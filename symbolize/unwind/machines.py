@@ -31,6 +31,9 @@ class Machine64(NamedTuple):
     the kernel saved (R313, signal frames); with `trampolines_first` that counts more than the call frame information
     there. `stub` matches the instructions of linkage stubs that have nothing pushed, where `stub_row` leads to the
     caller; where `stub_mark` is at the begin of a section its first `stub_header` bytes are none.
+
+    A stub of linkage that jumps through memory and has no rules has pushed nothing. On aarch64 the saved registers are
+    taken in any case: the rules of the vdso know the frame pointer and the pc only.
     """
 
     elf_name: str

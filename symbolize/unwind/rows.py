@@ -24,6 +24,9 @@ class RowReader:
     many instructions it may carry out at once, beside those that each address gives.
 
     Pauses in a program where the next row begins, and goes on from there if an address of the same FDE is asked next.
+    `restore_state` restores the CFA too, as compilers have it. An instruction that is unknown, or leaves the program,
+    makes the rest unreadable; so does one beyond a million, of which each address gives back 4,096, and functions of a
+    jitdump have these only. Rules of vector registers are skipped: a register that is kept in one is unknown.
     """
 
     def __init__(self, section, registers: cython.Py_ssize_t, budget: cython.Py_ssize_t = MAX_INSTRUCTIONS) -> None:

@@ -27,6 +27,20 @@ class Walker:
 
     `starts` and `limits` are the bounds of all mappings. Register columns: `sp`, `pc`, `fp`. Addresses of code are cut
     to `code_mask`, which removes what pointer authentication puts into them (R312, authenticated addresses).
+
+    A register without a rule keeps its value, the stack pointer is the CFA. A register that cannot be had ends the
+    stack only when it is needed: as return address, for a CFA, in an expression. The pc of a caller is the value of the
+    return address column; its rule is looked up, and its location reported, at one byte less. Where the return address
+    has no rule it is in its register in code that was interrupted, unknown in a caller, whose call has overwritten it,
+    and always unknown if that register is the pc. Compilers say nothing of registers that are restored at the end of a
+    function: one that is saved below the stack pointer of interrupted code has its value again, unless it is the pc
+    (R307, rules of frames).
+
+    A short stack is better than a wrong one, so nothing is searched for on the stack (R309, ends of stacks). Where a
+    binary has no rules for a pc, and in code without a file, the frame pointer is followed, as perf does. It has to
+    lead higher up in the copy of the stack, and the return address to be in a call of a binary, or in code without a
+    file; then the site is no evidence for the binary. In a file that was not found no frame pointer is followed (R310,
+    frame pointers). The caller of a signal frame may have pushed nothing yet (R313, signal frames).
     """
 
     def __init__(self, machine, mixer, starts, limits, space_offsets, space_mappings, columns, code_mask) -> None:

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from symbolize import names
-from symbolize.names import demangling, itanium_nodes, itanium_printer
+from symbolize.names import demangling, itanium_printer
 from symbolize.names.rust import is_legacy
 from symbolize.names.simplify import drop_clone_notes, simplify
 from tests.support import cxx_runtime, interpreted

@@ -67,7 +67,13 @@ class Again(Exception):
 
 
 class Health(NamedTuple):
-    """Whether a server answers, the text about it, and when that was found out, by the monotonic clock."""
+    """Downloads files into a folder.
+
+    An interrupted download continues where it stopped, within a run and in later ones, if the server confirms that the
+    file is the same: its strong ETag, or else Last-Modified, as If-Range. Encoded bodies and parts shorter than 64 KiB
+    are not kept. The whole is checked like every file, and downloaded from the start if it is not the requested one
+    (R286, resumed downloads).
+    """
 
     is_up: bool
     text: str
@@ -331,7 +337,10 @@ class Downloader:
                 call.cancel()
 
     def _receive(self, request: Request, server: Server, answer: HttpAnswer, partial: Partial | None) -> None:
-        """Append to the part received before, check the file, and rename it to its final name."""
+        """Append to the part received before, check the file, and rename it to its final name.
+
+        The first bytes of an ELF file are checked before the rest is written (R282, checked downloads).
+        """
         total = answer.announced
         with self._cache.writing(request.build_id, request.entry) as file:
             done, head, reported = 0, b"", time.monotonic()

@@ -195,6 +195,9 @@ class HttpAnswer:
     def body(self, limit: int, limits: Limits) -> Iterator[bytes]:
         """The file, decoded, at most `limit` bytes of it.
 
+        A body with a content encoding may expand to 64 times what came, and 16 MiB in addition (R282, checked
+        downloads).
+
         Raises NetworkFailure if it comes too slowly for `limits`, or the connection breaks; FileTooLarge; Refused.
         """
         if self.encoding not in ("", "gzip", "x-gzip"):

@@ -60,7 +60,13 @@ def is_stack(line: bytes) -> bool:
 
 def read(content: Content, options: LoadOptions) -> list[LoadedProfile]:
     """The profile of a text, read in pieces. Names come with the profile; what stands in for one is looked up (R452,
-    stand-ins)."""
+    stand-ins).
+
+    The address of a caller that stands in is one less; whether it was inside the call already is not known, and it is
+    in both cases then. Lines with two counts are a difference of recordings, and refused. Other lines are read as
+    flamegraph.pl does: one without a count is left out, and fractions add up, to a sum that is rounded (R342, folded
+    stacks).
+    """
     stacks = NamedStacks(content.name)
     leaves, callers = FrameLocations(stacks, False), FrameLocations(stacks, True)
     scan = scanning.FoldedScan(random_mixer(), MAX_LINE, leaves.__getitem__, callers.__getitem__)

@@ -2,6 +2,10 @@
 
 The format is that of gperftools' profiledata.cc, in words of 32 or 64 bits of either byte order; how it becomes a
 profile follows pprof's legacy reader, except where that damages data: see `load`.
+
+The header is zero, the number of words that follow, a version, the period in microseconds, and padding. Records are a
+count, a depth and that many addresses; the record (0, 1, 0) ends them. Each is a sample with the values count and count
+× period.
 """
 
 import struct

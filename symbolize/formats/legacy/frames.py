@@ -1,5 +1,9 @@
 """The frames that viewers leave out of stacks, for each kind of profile, as pprof gives them (R343, frames to leave
-out)."""
+out).
+
+Heaps have the functions that allocate and everything of Go's runtime, contention those that release locks, everything
+else what a profiler of CPU time leaves on stacks.
+"""
 
 from typing import Final
 

@@ -34,7 +34,10 @@ STUB: Final = b"generated stub/JIT"
 
 
 def load_heap(text: Text) -> Profile:
-    """Read what begins with `--- heapz 1 ---`."""
+    """Read what begins with `--- heapz 1 ---`.
+
+    Rows are bytes and count, sampled with a mean distance of 512 KiB. A count of zero does not end the reading.
+    """
     attributes, begin = read_attributes(text)
     _check(text, attributes, "heap")
     rows = read_rows(text, begin, SHAPE, until_other=True)
@@ -53,7 +56,10 @@ def load_heap(text: Text) -> Profile:
 
 
 def load_contention(text: Text, attributes: dict[bytes, bytes], begin: int) -> Profile:
-    """Read what begins with `--- contentionz 1 ---` and these attributes, the rows from `begin` on."""
+    """Read what begins with `--- contentionz 1 ---` and these attributes, the rows from `begin` on.
+
+    Rows are delay and count, both times the sampling period.
+    """
     _check(text, attributes, "contention")
     rows = read_rows(text, begin, SHAPE, until_other=True)
     delays, counts = rows.numbers
@@ -99,7 +105,9 @@ def nanoseconds(milliseconds: int) -> int:
 def name_ids(profile: Profile, data: bytes | memoryview, begin: int = 0) -> None:
     """Give locations, whose addresses are ids so far, what the table from `begin` on has for these.
 
-    A location that the table names has no address, the others keep their id as one. None is in a mapping.
+    A location that the table names has no address, the others keep their id as one. None is in a mapping. Nothing is
+    subtracted from ids; those that the table lacks differ from others. Functions of one name in two files are two
+    (R337, ids of Java).
     """
     table: dict[int, TextFrame] = {}
     for line in bytes(data[begin:]).split(b"\n"):

@@ -126,7 +126,12 @@ SECTION: Final = re.compile(
 
 
 def load_counts(text: Text) -> Profile:
-    """Read what begins with `NAME profile: total N` (R335, comments of Go)."""
+    """Read what begins with `NAME profile: total N` (R335, comments of Go).
+
+    With debug=1 Go writes below a sample its labels, and for each frame that it shows the address in the call, the
+    function, file and line. Frames that Go hides (`runtime.goexit`, leaves in the runtime) keep addresses. An empty
+    stack is a sample: threads of unknown origin have one.
+    """
     line, begin = text.line_at(text.begin)
     header = HEADER.match(line)
     assert header is not None
@@ -193,7 +198,12 @@ def labels_of(written: bytes) -> list[Label] | None:
 
 
 def load_symbols(text: Text, load_rest: Callable[[Text], Profile]) -> Profile:
-    """Read the list, and what is behind it with `load_rest`."""
+    """Read the list, and what is behind it with `load_rest`.
+
+    The Perl pprof writes `--- symbol`, the program, and names by address, callers before what is inlined into them.
+    Behind that is `--- profile` with binary records, or another profile as text, whose callers are inside the calls
+    already (R339, symbolized profiles).
+    """
     names: dict[int, list[TextFrame]] = {}
     binary = b""
     _, at = text.line_at(text.begin)
@@ -250,7 +260,14 @@ class Threads:
 
 
 def load_threads(text: Text) -> Profile:
-    """Read what begins with `--- threadz` or `--- Thread`."""
+    """Read what begins with `--- threadz` or `--- Thread`.
+
+    Each thread is a sample with its name and tid as labels. "same as previous thread" gives it the stack of the one
+    before, unless it has its own; without addresses and that sentence its stack is empty. Of a line only the addresses
+    at its beginning are taken, behind a word with a colon, not numbers in names of functions. The file may end
+    anywhere. A leaf is an address that runs; callers are return addresses; a caller that repeats the leaf is removed
+    (R336, threads).
+    """
     threads = Threads()
     at = text.begin
     while at < len(text.data):
@@ -289,7 +306,12 @@ class Sampling(NamedTuple):
 
 
 def load_heap(text: Text) -> Profile:
-    """Read what begins with `heap profile:` (R331, sampled heaps; R332, columns of heaps)."""
+    """Read what begins with `heap profile:` (R331, sampled heaps; R332, columns of heaps).
+
+    The pair in brackets is written if it differs in the header from the first one and is not zero, then before that;
+    growth and fragmentation never have it. The label `bytes` is the mean size of what is in use, else of what was
+    allocated, before multiplication. All addresses are return addresses, the first too.
+    """
     line, begin = text.line_at(text.begin)
     sampling = _sampling(text, line)
     profile = Profile(warnings=text.warnings)
@@ -301,7 +323,13 @@ def load_heap(text: Text) -> Profile:
 
 
 def load_jemalloc(text: Text) -> Profile:
-    """Read what jemalloc dumps: a stack, and the sum over all threads of what it allocated (R338, rows of jemalloc)."""
+    """Read what jemalloc dumps: a stack, and the sum over all threads of what it allocated (R338, rows of jemalloc).
+
+    Behind `heap_v2/RATE` are blocks: the stack, the sum over all threads (`t*:`), and a line for each thread; the
+    totals before the first stack are skipped. Every row is multiplied as R331 (sampled heaps) says, also of a jemalloc
+    that estimates without bias (5.3): it writes the pair from which this multiplication makes its estimate. What was
+    allocated in total is there only with `prof_accum`. All addresses are return addresses.
+    """
     line, begin = text.line_at(text.begin)
     header = JEMALLOC_HEADER.match(line)
     assert header is not None
@@ -314,7 +342,12 @@ def load_jemalloc(text: Text) -> Profile:
 
 
 def _sampling(text: Text, line: bytes) -> Sampling:
-    """What the header tells."""
+    """What the header tells.
+
+    The rate is the number in the header for `heap_v2` and `heapz_v2`, half of it for `heap`, 128 KiB where the header
+    has no kind and both of its pairs are equal. Without a rate nothing is multiplied, which is a warning (R331, sampled
+    heaps).
+    """
     header = HEAP_HEADER.search(line)
     if header is None:
         raise text.error("has a damaged header: no counts behind `heap profile:`", text.begin)
@@ -364,7 +397,12 @@ def _fill(profile: Profile, text: Text, rows: TextRows, sampling: Sampling) -> i
 
 
 def load_contention(text: Text) -> Profile:
-    """Read what begins with `--- contention` or `--- mutex` (R334, contention)."""
+    """Read what begins with `--- contention` or `--- mutex` (R334, contention).
+
+    Rows are cycles and counts; times are made in floating point and truncated. Attributes that are not known are
+    ignored, as the Perl pprof does; `format` and `resolution` are those of Java. Numbers are read as Go reads them:
+    `010` is 8.
+    """
     attributes, begin = read_attributes(text)
     if any(key in attributes for key in ONLY_JAVA):
         return java.load_contention(text, attributes, begin)
@@ -420,6 +458,8 @@ KINDS: Final = (
     Kind(THREADS_TITLE, load_threads),
     Kind(SYMBOLS_TITLE, _load_symbolized),
 )
+"""The kinds of text profiles, the first that fits (R329, kinds of text profiles). Titles need no more than their first
+words, so that tools that write like gperftools (`--- contention`) are read."""
 
 
 ANOTHER: Final = re.compile(rb"\n[ \t]*(?:%b)" % b"|".join(kind.title.pattern for kind in KINDS), re.MULTILINE)
@@ -466,7 +506,10 @@ def _load_first(text: Text, kind: Kind, begin: int) -> Profile:
 
 
 def _kind(text: Text) -> tuple[Kind, int] | None:
-    """The kind of a text, and where its title is; what the profiler warns of before it goes to the warnings."""
+    """The kind of a text, and where its title is; what the profiler warns of before it goes to the warnings.
+
+    Lines of `%warn`, with which gperftools warns of its own profile, may come before the title and among the samples.
+    """
     at = text.begin
     while at < min(len(text.data), text.begin + MAX_SKIPPED):
         line, behind = text.line_at(at)

@@ -158,7 +158,11 @@ def read_row(
     is_cut: cython.uchar[::1],
     row: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Read the row at `at`; where the next line begins, -1 if it has another shape."""
+    """Read the row at `at`; where the next line begins, -1 if it has another shape.
+
+    Blanks and tabs may be between the parts, but two numbers need something: `123 @` is not 12 and 3. Digits of
+    addresses may be capital.
+    """
     column: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t
     is_cut[row] = 0

@@ -82,7 +82,8 @@ def read_rows(text: Text, begin: int, shape: bytes, *, comment: bytes = b"#", un
     """The rows of samples from `begin` on, up to the memory map, a line that begins with `---`, or the end.
 
     A line of another shape is left out with a warning, or ends the rows where `until_other` says so. A text that has
-    such lines and no rows is refused.
+    such lines and no rows is refused. A stack ends at the first thing that is no address; if that is not the end of the
+    line, a warning counts it. Lines may have any length; a stack has at most 65,536 addresses (R330, rows of samples).
     """
     data = text.data
     capacity = min(_count(data, begin, b"@"), MAX_ROWS)
@@ -154,7 +155,11 @@ def _count(data: memoryview, begin: int, byte: bytes) -> int:
 
 
 def memory_map_of(text: Text, begin: int) -> bytes:
-    """The text of the memory map, which begins behind its title, at `begin` or later, or at `begin` without one."""
+    """The text of the memory map, which begins behind its title, at `begin` or later, or at `begin` without one.
+
+    The title, `--- Memory map: ---` or `MAPPED_LIBRARIES:`, may be anywhere in its line. Without one the map begins at
+    the first line behind the samples that begins like one of `/proc/PID/maps` (R340, where the memory map begins).
+    """
     title = MAP_TITLE.search(text.data, begin)
     if title is not None:
         return bytes(text.data[title.end() :])

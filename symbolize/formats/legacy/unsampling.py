@@ -18,7 +18,10 @@ def unsampled(counts: Int64, sizes: Int64, rate: int, fits: Bool) -> tuple[Int64
     """What was allocated, by the objects of which every one was sampled with a probability that its size decides
     (R331, sampled heaps). Where a value exceeds 64 bits, `fits` becomes false.
 
-    Sizes of no objects are kept (R333, sizes without objects).
+    Sizes of no objects are kept (R333, sizes without objects). An allocation of s bytes was sampled with the
+    probability 1 − exp(−s/rate), so objects and bytes are multiplied by the inverse of that for the mean size of a row,
+    in floating point, and truncated towards zero, as pprof does; with a negative count the mean size is without sign.
+    Heaps of mmap calls have bytes of no objects (gperftools issue 953), which pprof refuses.
     """
     is_scaled = (counts != 0) & (sizes != 0)
     if rate <= 1:

@@ -156,7 +156,11 @@ def _events(group: OtlpGroup, has_events: bool) -> tuple[Int64, Int64, UInt64, B
 
 def is_counted(group: OtlpGroup) -> bool:
     """Whether the only values are counts of samples of which each is so much time of a processor (R323, counts of
-    samples)."""
+    samples).
+
+    Then the type is samples/count, the period cpu/nanoseconds, and the profile has cpu/nanoseconds too: the count times
+    the period.
+    """
     message = group.message
     return (
         len(group.profiles) == 1

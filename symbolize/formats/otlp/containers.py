@@ -165,7 +165,12 @@ def matches(head: bytes) -> bool:
 
 
 def framing_of(head: bytes) -> Framing | None:
-    """What is around the messages of an input that begins with `head`; None if it is of another format."""
+    """What is around the messages of an input that begins with `head`; None if it is of another format.
+
+    Messages are alone; behind `OTLP`, a version of four bytes and a length as a varint each; behind a length of four
+    bytes each, big end first, as the collector writes them; or JSON objects, one a line. Each has its own dictionary
+    (R328, containers of OTLP).
+    """
     if head.startswith(MAGIC):
         size, start = varint_at(head, HEADER.size) or (0, len(head))
         return Framing.MAGIC if is_message(head[start : start + size]) else None

@@ -119,7 +119,12 @@ class Values:
 
 class Dictionary:
     """The tables of a message. `problems` count what refers to rows that are not there, by what it is; `budget` is for
-    columns, `repeated` for texts and labels that rows have by reference."""
+    columns, `repeated` for texts and labels that rows have by reference.
+
+    The dictionary may come first, in parts, or last; lengths and numbers may have more bytes than they need, lists may
+    be unpacked, zeros may be there, strings need not be UTF-8. A reference to a row that is not there is dropped, a
+    sample whose stack is not there is left out; both are reported (R327, encodings of OTLP).
+    """
 
     def __init__(self, data: memoryview, spans: Spans, budget: Budget, repeated: Budget) -> None:
         self.data = data

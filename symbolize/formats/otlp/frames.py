@@ -65,7 +65,13 @@ class OtlpFrames(NamedTuple):
 
 def frames_of(dictionary: Dictionary, strings: StringNumbers, used: Int64, keeps_mappings: bool) -> OtlpFrames:
     """The locations `used` (rows of the dictionary, ascending), and the mappings that they are in; all mappings of the
-    dictionary with `keeps_mappings`."""
+    dictionary with `keeps_mappings`.
+
+    Locations of the types `native`, `kernel`, `go` and `rust`, and those without a type, are looked up. The address of
+    any other is a position in bytecode, a line, or nothing: such locations are in a mapping of their own in the
+    profile, called `[TYPE]` where the message has none. So are locations with a type and without a mapping, since
+    addresses in one message are of many processes (R320, frame types).
+    """
     mapping = dictionary.location_mappings[used]
     dictionary.note("mappings", int((mapping == NONE).sum()))
     mapping = np.maximum(mapping, 0)
@@ -160,7 +166,11 @@ def _mappings(
 
 
 def build_id(attributes: dict[bytes, Value]) -> bytes:
-    """The build id of a mapping: the GNU one, else that of Go, else the hash of the file (R321, build ids of OTLP)."""
+    """The build id of a mapping: the GNU one, else that of Go, else the hash of the file (R321, build ids of OTLP).
+
+    The attributes are `process.executable.build_id.gnu`, `.go`, and `.htlhash`, which was `.profiling` before; the last
+    is spelled `htlhash:` here.
+    """
     for key in (GNU, GO):
         if isinstance(value := attributes.get(key), bytes) and value:
             return value
@@ -174,7 +184,11 @@ def _place_kernel(
     mappings: Mappings, kinds: UInt8, strings: StringNumbers, row: Int32, is_kernel: Bool, address: UInt64
 ) -> UInt64:
     """Move the kernel and its modules, of which addresses count from their first byte of code on, to where a kernel may
-    be (R322, kernel of OTLP); the addresses then."""
+    be (R322, kernel of OTLP); the addresses then.
+
+    The kernel goes to 0xffffffff81000000 and is called `[kernel.kallsyms]_text`, modules go 64 MiB apart from
+    0xffffffffc0000000 on. Addresses from 1 GiB on are those of memory and stay.
+    """
     kernels = distinct(row[is_kernel & (row >= 0)])
     kernels = kernels[kinds[kernels] == AddressKind.PROCESS]
     kinds[kernels] = AddressKind.KERNEL

@@ -282,6 +282,10 @@ def packed(tag: int, numbers: Sequence[int]) -> bytes:
 class OtlpLines:
     """The lines that were found for the locations of an input, each location once; `addresses` counts these. Locations
     that came with names keep their lines, unless it `replaces` them (R326, OTLP with lines).
+
+    Functions, strings and attributes that are missing are added behind those of the message, in the order of the
+    locations; `pprof.location.is_folded` becomes that of the lookup, and flags `pprof.mapping.has_*` that are there and
+    false become true. All other bytes stay.
     """
 
     def __init__(self, container: Container, *, replaces: bool = False) -> None:

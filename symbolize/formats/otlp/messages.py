@@ -181,6 +181,8 @@ def has_old_samples(data: memoryview, samples: Spans, dictionary: Dictionary) ->
 
     Values are 2 and attributes 3 there; now attributes are 2, and values 4. A list where there is a number now decides,
     and a sample without values or times in one of the orders. Encoders that do not pack lists leave it to the values.
+    Indices beyond their tables decide where both are numbers or field 2 alone is packed, then what is packed; else the
+    order is the new one.
     """
     budget = dictionary.budget
     samples = samples.take(np.arange(0, len(samples), 1 + len(samples) // MAX_LOOKED_AT))

@@ -128,7 +128,10 @@ def _loaded(group: OtlpGroup, count: int, options: LoadOptions, container: Conta
 
 
 def groups_of(message: Message) -> Iterator[OtlpGroup]:
-    """The profiles of a message; those of one scope with the same samples are one (R324, profiles of a scope)."""
+    """The profiles of a message; those of one scope with the same samples are one (R324, profiles of a scope).
+
+    They are successive, and have several sample types, in the order of `pprof.scope.sample_type_order`.
+    """
     resource_attributes: dict[int, dict[str, Value]] = {}
     profiles = message.scopes.spans(tags.SCOPE_PROFILES_PROFILES)
     scopes = message.scopes.spans(tags.SCOPE_PROFILES_SCOPE)

@@ -19,7 +19,11 @@ from symbolize.proto import otlp_profiles_tags as tags
 
 def profiles_of_stacks(profiles: Sequence[LoadedProfile]) -> Iterator[Profile]:
     """What has to be looked up for the lines of some profiles of an OTLP input: of each message a profile of the
-    stacks of all processes (R326, OTLP with lines), and behind it the profiles that need one of their own."""
+    stacks of all processes (R326, OTLP with lines), and behind it the profiles that need one of their own.
+
+    A process needs one that has code without lines in the kernel, in no mapping, or in one without a build id: that
+    code is known by the rest of the process.
+    """
     messages: dict[int, list[tuple[LoadedProfile, OtlpGroup]]] = {}
     for each in profiles:
         assert each.group is not None

@@ -47,6 +47,11 @@ Value = bytes | bool | int | None | list["Value"]
 def pieces(profile: Profile) -> Iterator[bytes]:
     """The message: one resource and one scope with a profile for each sample type, and their dictionary.
 
+    The first row of each table is zero, that of links with 16 and 8 bytes; locations, stacks, attributes and links are
+    written once; a key occurs once in a list of attributes, several labels of a key are an array; each sample has one
+    value; the period type is there, also if it is empty. A profile without sample types, and so without samples, has
+    one without a name (R325, OTLP that is written).
+
     Equal profiles give equal bytes. What is not UTF-8 comes out as `\\xNN`, because proto3 demands UTF-8. Raises
     InputError for a profile with far too many sample types and labels.
     """
@@ -101,7 +106,11 @@ def pairs_of(tag: int, pairs: Iterable[tuple[bytes, Value]]) -> bytes:
 
 def resource_of(comments: Sequence[bytes]) -> tuple[list[tuple[bytes, Value]], list[bytes]]:
     """The attributes of a resource that comments have, each key once, and the other comments. Of several resources,
-    as merged profiles have, all remain comments."""
+    as merged profiles have, all remain comments.
+
+    `process.pid` is a number, all others are text, since comments do not say what they were. A key that has several
+    values remains a comment.
+    """
     found = [(RESOURCE.fullmatch(each), each) for each in comments]
     keys = [utf8(match[1]) for match, _ in found if match]
     if len(set(keys)) < len(keys):

@@ -25,7 +25,12 @@ class FileId(NamedTuple):
 
 
 class RecordedFiles:
-    """The files that the paths of mappings were of, each by its number among those of its path."""
+    """The files that the paths of mappings were of, each by its number among those of its path.
+
+    An id is void where the path was of files of different device, inode or generation (unless that is 0, as perf has it
+    for what was mapped before), where the table has two for one path, and for mappings that a process made in another
+    mount namespace than the first (R293, names in the table of build ids).
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, list[FileId]] = {}
@@ -54,7 +59,8 @@ class BuildIds:
     """The table of build ids by the names that mappings have (R293, names in the table of build ids).
 
     perf writes it when it stops, and takes the ids from the files that have the paths then. Only those of the kernel,
-    its modules and the vdso are from memory.
+    its modules and the vdso are from memory. The kernel is `[kernel.kallsyms]` or a vmlinux there, a module `[NAME]` or
+    a path to `NAME.ko`, packed or not, where `-` and `_` are equal.
     """
 
     def __init__(self, entries: Sequence[RecordedBuildId]) -> None:

@@ -67,7 +67,12 @@ def machine_of(arch: bytes, events: Sequence[Event]) -> str:
 
 
 def layout_of(events: Sequence[Event], machine: str) -> EventLayout:
-    """Where the fields of samples of the events are (R291, ids of events)."""
+    """Where the fields of samples of the events are (R291, ids of events).
+
+    With one event all records are of it. The id is the first word of a sample and the last of any other record if all
+    events have `PERF_SAMPLE_IDENTIFIER`; else it is where the fields of the first event put it. A side-band record of
+    no known event is read as of the first one; such a sample is left out, with a warning.
+    """
     table = np.zeros((len(events), n.EVENT_WORDS), np.uint64)
     columns = np.full((len(events), REGISTER_BITS), NONE, np.int32)
     for row, event in enumerate(events):

@@ -102,7 +102,14 @@ IDLE_COMM: Final = b"swapper"
 
 
 class RecordedProcesses:
-    """What the side-band records say, entered into the tables of `samples`, a `perf.samples.Samples`."""
+    """What the side-band records say, entered into the tables of `samples`, a `perf.samples.Samples`.
+
+    A mapping takes the place of what it covers; what is left of that is a mapping of its own, at its offset. Only
+    executable ones count. A forked process has those of its parent until it executes a program; a FORK record with bit
+    13 only says that a process is there. A pid may be given again. What several processes have at the same addresses is
+    one mapping of the profile, if it is the same for certain (R427, mappings of one file), and one address in different
+    mappings is different locations.
+    """
 
     def __init__(self, samples: Any, strings: Strings, choice: Choice) -> None:
         self._samples = samples
@@ -210,7 +217,10 @@ class RecordedProcesses:
         )
 
     def neighbours(self, used: Bool) -> list[int]:
-        """The mappings that touch anonymous ones in use, in the processes as they are now."""
+        """The mappings that touch anonymous ones in use, in the processes as they are now.
+
+        They come along even if no address is in them (R301, run-time code).
+        """
         found: set[int] = set()
         for space in {process.space for process in self.all}:  # of many processes that were forked off it may be one
             for i, row in enumerate(space.rows):
@@ -233,7 +243,11 @@ class RecordedProcesses:
         file: FileId,
         is_kernel: bool,
     ) -> None:
-        """Something executable was mapped over what was at its addresses before."""
+        """Something executable was mapped over what was at its addresses before.
+
+        Memory without a file is called `/tmp/perf-PID.map`, as perf does, because that is where its functions are
+        listed (R301, run-time code).
+        """
         limit = min(start + size, TOP)
         if is_kernel and start < LOWEST_KERNEL <= offset:
             start = offset // PAGE * PAGE
@@ -274,7 +288,13 @@ class RecordedProcesses:
         self._put(self.kernel, start, limit, row)
 
     def _own(self, mapping: RecordedMapping, process: Process, file: FileId) -> RecordedMapping:
-        """A mapping of a file as that of a process alone, unless too many others have its like."""
+        """A mapping of a file as that of a process alone, unless too many others have its like.
+
+        A file may be written over between two processes that map it, which no record shows. So mappings without a build
+        id of their own are one for several processes only if these were forked off with it, or if 16 have equal ones
+        already. Executing a program counts as another process, another inode as another file (R427, mappings of one
+        file).
+        """
         elsewhere = process.mounts not in (NO_MOUNTS, self._first_mounts)
         alike = mapping._replace(file=self.files.number(mapping.name, file), elsewhere=elsewhere)
         own = alike._replace(image=process.image)

@@ -185,7 +185,11 @@ class Recording:
 
     def flush(self, limit: int | None, must: bool = True) -> None:
         """Process the queued records up to the time `limit`, or half of them if there are none and some `must` be, or
-        all if it is None (R294, order of records)."""
+        all if it is None (R294, order of records).
+
+        Records of equal times keep their order in the file; those without a time, or with time 0, count before all
+        others that wait. What waits may be processed up to the latest time before the last FINISHED_ROUND but one.
+        """
         times, offsets = self.scan.queued()
         if not self.scan.is_sorted:
             order = np.argsort(times, kind="stable")

@@ -244,7 +244,12 @@ class PerfSamples:
         return cython.cast(cython.int, self.frames.add())
 
     def mapping_at(self, process: cython.Py_ssize_t, address: cython.ulonglong) -> cython.int:
-        """The mapping of a process, of row 0 the kernel, that holds an address, or what stands for none."""
+        """The mapping of a process, of row 0 the kernel, that holds an address, or what stands for none.
+
+        Stand-ins are `[unknown]`, for the kernel `[kernel.kallsyms]`, for guests and hypervisors `[guest]` and
+        `[hypervisor]`: all addresses, so that no mapping of another process takes them (R302, stand-ins for no
+        mapping).
+        """
         low: cython.Py_ssize_t = self.processes[process, FIRST]
         high: cython.Py_ssize_t = low + self.processes[process, COUNT]
         first: cython.Py_ssize_t = low

@@ -425,7 +425,10 @@ class PerfScan:
 
     def read_counts(self, event: cython.Py_ssize_t) -> cython.int:
         """Find what the sample counts for: its event, or each event of a group whose counter grew since it was read
-        last (R296, values of groups). Once for each sample, whatever becomes of its stack."""
+        last (R296, values of groups). Once for each sample, whatever becomes of its stack.
+
+        Where events are inherited (perf 6.12), each thread has counters of its own.
+        """
         form: cython.ulonglong = self.events[event, READ_FORMAT]
         each: cython.Py_ssize_t = 2 + (1 if form & READ_LOST else 0)
         id_at: cython.Py_ssize_t = 8
@@ -473,7 +476,13 @@ class PerfScan:
 
     def read_stack(self, mode: cython.int) -> cython.int:
         """Build the stack of the sample: the address, then what the callchain or the branches have beyond it (R297,
-        callchains)."""
+        callchains).
+
+        The first entry of the callchain repeats the address and is skipped, unless that is of another context (the
+        kernel's part was not recorded). The first entry behind a marker of a context is where that was entered: it is
+        exact. All others are return addresses, and lose 1. Addresses below 4,096 are left out; others that no mapping
+        holds are kept.
+        """
         has: cython.ulonglong = self.events[self.event, SAMPLE_TYPE]
         has_calls: cython.bint = self.branch_count > 0 and self.events[self.event, BRANCH_TYPE] & BRANCH_CALL_STACK != 0
         current: cython.int = mode
@@ -512,7 +521,11 @@ class PerfScan:
         return 0
 
     def read_calls(self) -> cython.int:
-        """Append the calls that the processor recorded, the innermost first (R298, call stacks of the processor)."""
+        """Append the calls that the processor recorded, the innermost first (R298, call stacks of the processor).
+
+        The kernel's part comes from the callchain, up to the first address of the process; the source of a recorded
+        call is inside the call.
+        """
         i: cython.Py_ssize_t
         call: cython.ulonglong
         for i in range(self.branch_count):
@@ -552,7 +565,10 @@ class PerfScan:
 
     def finish_deferred(self, chain: cython.Py_ssize_t, count: cython.Py_ssize_t) -> int:
         """The stack that was begun with the user part of a callchain, which the caller checked (R299, deferred
-        callchains)."""
+        callchains).
+
+        Mappings are those at the time of the record. Of a sample in user code the record repeats the address.
+        """
         i: cython.Py_ssize_t
         value: cython.ulonglong
         is_first: cython.bint = True

@@ -27,6 +27,10 @@ class Stream:
     """The records in `pieces`, which begin with a record, as pieces again, of whole records or parts of them.
 
     `problems` are sentences on what was wrong; the stream ends where it cannot go on.
+
+    The size of a COMPRESSED2 record wraps around at 65,536. If it is smaller than what the number of bytes behind the
+    header says, that number counts, no padding follows, and beyond 65,519 bytes there are further headers of 16 bytes
+    in between, with the size of their part (R295, size of compressed records).
     """
 
     def __init__(self, pieces: Iterable[bytes | memoryview], is_big: bool, name: str) -> None:

@@ -1,7 +1,11 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, assignment, attr-defined, index, no-any-return, no-untyped-call"
 # mypy: disable-error-code="no-untyped-def, return-value, untyped-decorator, valid-type, var-annotated"
-"""Samples of traced_perf (PerfSample) and of Chromium (StreamingProfilePacket)."""
+"""Samples of traced_perf (PerfSample) and of Chromium (StreamingProfilePacket).
+
+A PerfSample is a record of losses, else an event of the profiler, else a sample that was skipped, else a sample; one
+without a callstack counts events only (R225, kinds of PerfSample).
+"""
 
 import cython
 import numpy as np
@@ -167,7 +171,11 @@ class CpuReader:
         return weight
 
     def streaming(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
-        """Read a StreamingProfilePacket: one delta of time for each callstack (R228, streaming profiles)."""
+        """Read a StreamingProfilePacket: one delta of time for each callstack (R228, streaming profiles).
+
+        A time is the sum of all deltas since the reference time of the thread, which a clear or loss removes. Deltas
+        left over move the time on; a callstack without one, and a time below 0, end the packet.
+        """
         reader: PacketReader = self.reader
         i: cython.Py_ssize_t
         tag: cython.ulonglong

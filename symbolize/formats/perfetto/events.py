@@ -81,7 +81,11 @@ class Session:
 
 
 def read_timebase(data: bytes) -> tuple[Session, int]:
-    """The session of PerfSampleDefaults, and the weight of a sample without a difference of its counter."""
+    """The session of PerfSampleDefaults, and the weight of a sample without a difference of its counter.
+
+    That weight is the period, or 1/frequency of a clock; without defaults cpu-clock is counted (R226, running
+    counters).
+    """
     timebase: dict[int, Any] = {}
     event, unit = "cpu-clock", "nanoseconds"
     followers: list[tuple[str, str]] = []

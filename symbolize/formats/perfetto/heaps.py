@@ -103,7 +103,10 @@ class HeapReader:
             inline.read_mapping()
 
     def heap_samples(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
-        """Read a ProcessHeapSamples: its own fields first, in whatever order they come, then its samples."""
+        """Read a ProcessHeapSamples: its own fields first, in whatever order they come, then its samples.
+
+        A length past the end of its message invalidates what follows in that message (R238, damaged messages).
+        """
         reader: PacketReader = self.reader
         dump: cython.ulonglong
         counts_max: cython.bint = False
@@ -126,7 +129,11 @@ class HeapReader:
         reader.bad |= damaged
 
     def heap_sample(self, seq: Sequence, dump: cython.ulonglong, counts_max: cython.bint) -> cython.int:
-        """Read a HeapSample and keep it: callstack, bytes allocated and freed, and how often."""
+        """Read a HeapSample and keep it: callstack, bytes allocated and freed, and how often.
+
+        Bytes are never scaled. With self_max, the size is that, nothing is freed, and the count is self_max_count if
+        the recorder gives its original interval (R224, totals of heap dumps).
+        """
         reader: PacketReader = self.reader
         size: cython.ulonglong
         freed: cython.ulonglong
@@ -191,7 +198,10 @@ class HeapReader:
             seq.pending[at] += cython.cast(cython.ulonglong, stack + LOWEST)
 
     def finish(self, seq: Sequence):
-        """Look up the callstacks of the samples that waited, and hand them to the trace."""
+        """Look up the callstacks of the samples that waited, and hand them to the trace.
+
+        The tables within the packets (Android 10) come before those of the sequence (R223, late callstacks).
+        """
         count: cython.Py_ssize_t = seq.pending_count
         i: cython.Py_ssize_t
         word: cython.ulonglong

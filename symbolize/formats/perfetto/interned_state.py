@@ -89,7 +89,10 @@ class InternedState:
         self.entries = self.ids = 0
 
     def read(self, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
-        """Enter what an InternedData has. Damage costs the entry that it is in (R238, damaged messages)."""
+        """Enter what an InternedData has. Damage costs the entry that it is in (R238, damaged messages).
+
+        Of several definitions of an id the first is kept.
+        """
         reader: PacketReader = self.reader
         tag: cython.ulonglong
         outer: cython.Py_ssize_t
@@ -360,7 +363,11 @@ class InternedState:
 
     def stack(self, iid: cython.ulonglong) -> cython.int:
         """The callstack of an id as a row of the whole trace; EMPTY if it has no frames, -1 if it or a part of it is
-        missing."""
+        missing.
+
+        A path that is cut short is no missing part. A callstack without frames is left out like one with a missing
+        part, and counted apart (R273, empty callstacks).
+        """
         reader: PacketReader = self.reader
         row: cython.int = self.stacks.find(iid)
         i: cython.Py_ssize_t

@@ -43,7 +43,12 @@ LINES: Final = (
 
 class PackageNames:
     """The names of one package ("": of any): classes are found by a hash of their obfuscated name, and read when they
-    are asked for."""
+    are asked for.
+
+    A DeobfuscationMapping has what a ProGuard map has, without arguments and files. Packets count for the whole trace,
+    wherever they are. Those of one package are one map; a class that two of them have in the same bytes is in it once
+    (R231, deobfuscation packets).
+    """
 
     def __init__(self, package: bytes, methods: list[int]) -> None:
         shown = package.decode("utf-8", "backslashreplace")[:256]
@@ -166,7 +171,14 @@ class Java:
 
     def names_for(self, paths: Sequence[bytes], processes: Collection[tuple[int, int | None]]) -> Obfuscation | None:
         """The names for code in mappings with these paths, of these processes (instance and pid); None if there are
-        none (R232, packages of names)."""
+        none (R232, packages of names).
+
+        Code in mappings below `/data/app/` has those of the package whose folder `PACKAGE-...` it is in; other code,
+        and code that was compiled in memory (`/memfd:`), those of the package whose user (PackagesList) its process is
+        of (ProcessTree), both modulo 100,000, because what is above counts the users of the device. In a profile of
+        several processes the package must have all of them; compiled code whose process is not known may be of any
+        package. Names without a package are for all code; where the package is unknown those of packages are not used.
+        """
         if not self._packages:
             return None
         rows = {package: row for row, package in enumerate(self._packages)}

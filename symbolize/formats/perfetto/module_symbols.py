@@ -21,6 +21,10 @@ MAX_PACKET: Final = 4 << 20
 class ModuleSymbols:
     """The symbols that were found for the frames of a trace: each module, address and its lines once (R230, module
     symbols). `addresses` counts the addresses that have symbols.
+
+    They are for the frames whose mapping has the same path, slashes included, and the same bytes as build id, and whose
+    rel_pc is the address; nothing of it is corrected. Only lines that a lookup found and that have a function name are
+    written. An import adds to other packets, so that a module may have several.
     """
 
     def __init__(self) -> None:

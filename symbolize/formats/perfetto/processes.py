@@ -24,7 +24,8 @@ class TraceProcesses:
     """Processes and threads with their names.
 
     An instance is one process of those that had a pid: the machine, and above its 32 bits how many had the pid before
-    (R243, processes over time).
+    (R243, processes over time). A process whose start differs by a second or more from that of the one before under its
+    pid is another; a time belongs to the last that had started by then.
     """
 
     def __init__(self, notes: Counter[str]) -> None:

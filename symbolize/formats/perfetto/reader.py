@@ -1,4 +1,9 @@
-"""From the bytes of a trace to its profiles."""
+"""From the bytes of a trace to its profiles.
+
+Perfetto records frames of the kernel in a mapping `/kernel` without range and build id, and without addresses: their
+names are recorded or not known at all, and address 0 in such a mapping is not looked up (R242, kernel frames of
+Perfetto).
+"""
 
 import re
 from collections import Counter
@@ -477,7 +482,12 @@ class HeapDump:
 
 def _dumps(trace: Trace) -> dict[tuple[int, int | None, str], dict[int, HeapDump]]:
     """The dumps of each heap (instance, pid and name) by time, in the order of the trace. Those of one time are one,
-    whichever sequences they are of (R272, dumps of one time)."""
+    whichever sequences they are of (R272, dumps of one time).
+
+    In one sequence the later ones continue from the totals of the first; several sequences have totals of their own,
+    which are added. Where the state was cleared in between, a callstack that both states name has the total of the last
+    one.
+    """
     found: dict[tuple[int, int | None, str], dict[int, HeapDump]] = {}
     for heap, dump in trace.heaps.dumps:
         if dump.number != NONE:

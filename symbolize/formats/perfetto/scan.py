@@ -222,7 +222,13 @@ class Scanner:
     def update(
         self, number: cython.ulonglong, flags: cython.ulonglong, dropped: cython.ulonglong, first: cython.bint
     ) -> Sequence:
-        """Bring the state of a packet's sequence up to date, and return it; None where the packet changes none."""
+        """Bring the state of a packet's sequence up to date, and return it; None where the packet changes none.
+
+        What a sequence interns while it is invalid is ignored. A clear takes precedence over a loss in the same packet
+        and empties tables and defaults. A packet is read in the order state, defaults, interned data, content. The
+        first packet of a sequence is marked like one after a loss, and is none: what came before was never in the
+        trace. Nor is a packet that is marked as the first (R222, state of sequences; R271, losses).
+        """
         reader: PacketReader = self.reader
         seq: Sequence
         begins: cython.bint = number != 0 and self.begins(number)

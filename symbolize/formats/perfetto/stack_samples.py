@@ -34,7 +34,10 @@ class StackReader:
 
     def stack_sample(self, seq: Sequence, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Read a StackSample: what it has by id, in itself, or not at all and leaves to the defaults (R229, stack
-        samples)."""
+        samples).
+
+        Its modes have other numbers than those of a PerfSample; its unwinding error is a text.
+        """
         reader: PacketReader = self.reader
         samples: TraceSamples = self.samples
         state: InternedState = seq.interned

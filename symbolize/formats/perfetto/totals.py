@@ -39,6 +39,9 @@ class Totals:
         `waiting` has six words for each id: a number that is not used, the id, its values. `found` has the stack of
         each id; what has none (below 0) is left out. An id that is now of another stack counts from 0 in a row of its
         own (R269, ids used again).
+
+        Recorders of Android 10 repeat all callstacks with each dump, and may give an id that was free again to another
+        one. The stack before keeps its last value.
         """
         i: cython.Py_ssize_t
         at: cython.Py_ssize_t

@@ -1,4 +1,9 @@
-"""Profiles in pprof's own format, profile.proto (pprof schema)."""
+"""Profiles in pprof's own format, profile.proto (pprof schema).
+
+Index 0 of the string table is the empty string. Ids are not zero and occur once in their table. A sample has a value
+for each sample type. Lines of a location run from the innermost inlined function outwards, stacks from leaf to root.
+The mapping in row 0 is the main binary.
+"""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -82,8 +87,9 @@ def read(content: Content, options: LoadOptions) -> list[LoadedProfile]:
 def load(data: bytes | memoryview, source: str) -> Profile:
     """Read a profile (not compressed); offsets in errors count from the start of `data`.
 
-    Valid is what pprof's CheckValid accepts. Beyond it, a line without a function and an unknown mapping id are
-    dropped with a warning.
+    Valid is what pprof's CheckValid accepts. Beyond it, a line without a function and an unknown mapping id are dropped
+    with a warning. pprof refuses an id that occurs twice or is zero, a sample whose location does not exist, a wrong
+    number of values, and so two profiles written one after another, which a second time stamp or repeated ids show.
     """
     if not len(data):
         raise EmptyInput(source, "is empty")

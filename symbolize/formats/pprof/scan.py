@@ -166,7 +166,13 @@ def count_row(scan: PprofScan, c: Cursor, last: cython.ulonglong) -> cython.void
 
 
 def count(scan: PprofScan) -> None:
-    """Count every table, and check the structure of all messages."""
+    """Count every table, and check the structure of all messages.
+
+    A field of another wire type than the schema's is never written again: protobuf skips it, and pprof refuses the
+    file. In a list or table it is an entry that is missing and shifts what comes after it, so that the profile is
+    refused; elsewhere it is dropped with a warning. Tags have up to five bytes, as protobuf reads them (R275, other
+    wire types).
+    """
     c: Cursor = scan.c
     start: cython.Py_ssize_t
     outer: cython.Py_ssize_t

@@ -1,7 +1,18 @@
-"""What `simpleperf report-sample --protobuf` writes (simpleperf container).
+"""What `simpleperf report-sample --protobuf` writes.
 
 Samples refer to files and threads whose records come later, so the samples go into tables of what is distinct
 first and get their names last.
+
+A file is ten bytes of magic number, a version, which is 1, and records, each after its size in four bytes; the size 0
+ends them. Records may be in any order. Fields and records that are not known are skipped, absent ones have protobuf's
+defaults. Two invalid records in a row show that the sizes are wrong, and end the reading. Callers are adjusted already,
+and `unknown` is neither a file nor a function. The file does not define what `vaddr_in_file` counts from (R163, base of
+file addresses), so it is kept as it is, with the kind of its mapping.
+
+A thread is compared as 32 bits, signed in samples and unsigned elsewhere. Threads, processes and errors are part of
+what makes samples equal. Samples with incomplete stacks are written late: for the time off the processor the samples
+and switches of a thread are sorted by time, stably; a sample off the processor lasts until the next of them, at least
+1.
 """
 
 import re
@@ -555,7 +566,7 @@ def unit_of(event: bytes) -> bytes:
 
 
 def kind_of(path: bytes) -> AddressKind:
-    """What the addresses in a file are, by the path that simpleperf gives it (simpleperf files)."""
+    """What the addresses in a file are, by the path that simpleperf gives it."""
     if path == KERNEL:
         return AddressKind.KERNEL
     if path == UNKNOWN or BYTECODE.match(path) or mapped_by(path) in (*RUN_TIME, Mapped.DEVICE):
@@ -577,10 +588,12 @@ def _frames(report: SimpleperfReport) -> ReportedFrames:
 
 
 def _hide_art(report: SimpleperfReport, frames: ReportedFrames, hidden: UInt8) -> None:
-    """Mark the frames of Android's runtime next to Java frames (simpleperf ART frames).
+    """Mark the frames of Android's runtime next to Java frames.
 
-    Where frames have execution types, these tell. Elsewhere the converter has hidden such frames already, unless it
-    was asked not to, and then there are more of them than those it leaves.
+    Where frames have execution types, these tell. Elsewhere the converter has hidden such frames already, unless it was
+    asked not to, and then there are more of them than those it leaves. Frames of type ART are those that the converter
+    was asked to keep. Without types it has removed them, unless it was asked not to; then several of them, or a
+    trampoline, are next to a Java frame. Only in such a report frames are judged by their path and name.
     """
     scan = report.scan
     execution = frames.execution

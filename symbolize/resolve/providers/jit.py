@@ -102,7 +102,10 @@ class CompiledCode:
 
     def absent(self, filename: str, processes: set[int]) -> str:
         """What is not there for a mapping without a list, and which lists of other processes are; empty if its list is
-        there, or if it is not known whose it is (R482, lists that are not there)."""
+        there, or if it is not known whose it is (R482, lists that are not there).
+
+        In a container the process has another number.
+        """
         own = process_in(filename)
         wanted = {own} if own else processes
         if len(wanted) != 1 or wanted & self._by_process.keys():
@@ -190,7 +193,12 @@ class CompiledCode:
 
 
 class ListedFrames:
-    """The call frame information that lists of code have, of the processes of a profile, at times of its `clock`."""
+    """The call frame information that lists of code have, of the processes of a profile, at times of its `clock`.
+
+    An address at which functions with different rules were has those that were loaded last before the stack was copied,
+    and none if no time says so. All lists that reach into a mapping have to be of one process, and none of another run
+    (R467, call frames of jitdumps).
+    """
 
     def __init__(self, compiled: CompiledCode, processes: set[int], clock: SampleTimes | None) -> None:
         self._compiled = compiled
@@ -253,7 +261,10 @@ def look_up(
 
     The last entry that was loaded before counts, before all of them the first. Where the time is not known an address
     that entries of different names, or other `numbers`, had is undecided, and one that entries of one name had is that
-    of the last.
+    of the last. Times are compared if the dump's are those of CLOCK_MONOTONIC and all events were recorded with that
+    clock, or the dump has values of the processor's counter and the recording says how they are converted (TIME_CONV).
+    An address that two lists of one process number cover with entries that begin elsewhere has no name either: they are
+    of two runs.
     """
     known, which = distinct_inverse(addresses)
     covering = code.covering(known)
