@@ -1,12 +1,14 @@
 """Put faults into modules, one at a time, and list those that no test notices.
 
     python tools/mutations.py made MODULE... --tests PATH... [--count N] [--seed N]
-    python tools/mutations.py sample [--count N] [--seed N]
+    python tools/mutations.py sample [--count N] [--seed N] [--last PATH...] [--results FILE]
     python tools/mutations.py listed [NAME...]
 
 `made` puts small changes of one expression or statement into modules: a comparison turned round, a constant off by one,
 a condition left out, a statement skipped. The seed chooses them. `sample` does so in all packages, in each of them as
-often as it has lines, and runs the tests of the package, then all. `listed` takes those of `tools/faults.toml`, which
+often as it has lines. For all of them it runs the tests that import the module, then, for those that went by, the tests
+of the package, then all others (or those at `--last`). Each result is at once a line of JSON in `--results`; a run that
+is started again goes on from there. `listed` takes those of `tools/faults.toml`, which
 people chose by reading, with the tests that are to notice. What that file lists as equivalent, because no input can
 show the difference, is left out of both.
 
@@ -17,8 +19,10 @@ fault. The exit code is 0 when at least 95 % were noticed.
 import argparse
 import ast
 import contextlib
+import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +35,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 LIST = Path(__file__).parent / "faults.toml"
 SEED = 20261128
+NO_TESTS = 5
+"""Exit code of pytest where none was chosen."""
 ENOUGH = 0.95
 """Share of the faults that the tests have to notice."""
 COMPARISONS: dict[type[ast.cmpop], str] = {
@@ -120,7 +126,7 @@ def equivalent_changes() -> dict[tuple[str, str, str, str], str]:
 
 def sampled_faults(count: int, seed: int) -> Iterator[Fault]:
     """Faults in all packages: of each as large a share of `count` as it has of the lines. Tests are those of the
-    package, then all."""
+    package, then all. Equal seeds give equal faults in equal order."""
     choose = random.Random(seed)
     packages: dict[str, list[Path]] = {}
     for module in sorted((ROOT / "symbolize").rglob("*.py")):
@@ -135,6 +141,41 @@ def sampled_faults(count: int, seed: int) -> Iterator[Fault]:
         share = max(1, round(count * lines[name] / lines.total()))
         for fault in faults[:share]:
             yield fault._replace(tests=tuple(map(str, tests)))
+
+
+def importers(module: Path) -> list[str]:
+    """The files of tests that import a module, or something of it."""
+    package, _, name = ".".join(module.resolve().relative_to(ROOT.resolve()).with_suffix("").parts).rpartition(".")
+    imports = re.compile(rf"\b{package}\.{name}\b|from {package} import (\([^)]*|.*)\b{name}\b")
+    return [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if imports.search(path.read_text())
+    ]
+
+
+def try_in_rounds(faults: list[Fault], last: list[str], results: Path, options: argparse.Namespace) -> tuple[int, int]:
+    """How many faults of a sample were noticed, and how many there are. All are tried with the quickest tests, then
+    those that are left with more; `results` gets a line after each."""
+    known: dict[str, dict[str, str | int]] = {}
+    if results.exists():
+        known = {each["fault"]: each for each in map(json.loads, results.read_text().splitlines())}
+    for number in range(3):
+        for fault in faults:
+            text = f"{fault.change[0]}:{fault.line}:{fault.begin}-{fault.end}: {fault.change[2]} -> {fault.change[3]}"
+            before = known.get(text, {"verdict": "", "rounds": 0})
+            if before["verdict"] in ("noticed", "refused") or int(before["rounds"]) > number:
+                continue
+            folder = [path for path in fault.tests[:-1] if number == 1]
+            paths = [importers(fault.module), folder, last or fault.tests[-1:]][number]
+            by = try_fault(fault._replace(tests=(*paths,)), options) if paths else ""
+            verdict = "refused" if by is None else "noticed" if by else "survived"
+            known[text] = {"fault": text, "verdict": verdict, "rounds": number + 1, "by": by or ""}
+            with results.open("a") as file:
+                file.write(json.dumps(known[text]) + "\n")
+            print(verdict, number + 1, text, by, flush=True)
+    verdicts = Counter(each["verdict"] for each in known.values())
+    return verdicts["noticed"], verdicts["noticed"] + verdicts["survived"]
 
 
 def _changes(tree: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
@@ -190,21 +231,24 @@ def is_compiled(module: Path) -> bool:
     return any(module.parent.glob(f"{module.stem}.*.so"))
 
 
-def run(command: list[str], timeout: float | None) -> int:
-    """Exit code of a command; -1 if it took longer. Its children end with it."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+def run(command: list[str], timeout: float | None) -> tuple[int, str]:
+    """Exit code of a command, and what it wrote; -1 if it took longer. Its children end with it."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, text=True, errors="replace"
+    )
     try:
-        return process.wait(timeout)
+        output, _ = process.communicate(timeout=timeout)
+        return process.returncode, output
     except subprocess.TimeoutExpired:
-        return -1
+        return -1, ""
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
-def try_fault(fault: Fault, timeout: float) -> bool | None:
-    """Whether a test notices; None if the compiler does, so that it is no fault."""
+def try_fault(fault: Fault, options: argparse.Namespace) -> str | None:
+    """The test that notices, "" if none does; None if the compiler does, so that it is no fault."""
     source = fault.module.read_bytes()
     changed = source[: fault.begin] + fault.new + source[fault.end :]
     try:
@@ -213,10 +257,20 @@ def try_fault(fault: Fault, timeout: float) -> bool | None:
         return None
     with restored(fault.module):
         fault.module.write_bytes(changed)
-        if is_compiled(fault.module) and run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], None):
+        if is_compiled(fault.module) and run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], None)[0]:
             return None
-        test = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "auto", "-p", "no:cacheprovider"]
-        return any(run([*test, path], timeout) for path in fault.tests)
+        for path in fault.tests if options.command != "sample" else [fault.tests]:
+            code, output = run(pytest(options, [path] if isinstance(path, str) else [*path]), options.timeout)
+            if code not in (0, NO_TESTS):
+                failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+                return failed[1] if failed else f"exit code {code}"
+    return ""
+
+
+def pytest(options: argparse.Namespace, paths: list[str]) -> list[str]:
+    """The command that runs tests. The one of the list is left out: it sees the text of a line only."""
+    own = ["--ignore", "tests/test_mutations.py"]
+    return [sys.executable, "-m", "pytest", "-x", "-q", "-n", options.workers, "-p", "no:cacheprovider", *own, *paths]
 
 
 @contextlib.contextmanager
@@ -243,6 +297,8 @@ def main() -> int:
     """Run the faults that the arguments choose."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--timeout", type=float, default=600, help="seconds after which a fault counts as noticed")
+    parser.add_argument("--workers", default="auto", help="processes that run tests, as of pytest -n (%(default)s)")
+    parser.add_argument("--unchecked", action="store_true", help="do not try whether the tests pass without a fault")
     commands = parser.add_subparsers(dest="command", required=True)
     made = commands.add_parser("made", help="make faults in modules")
     made.add_argument("modules", nargs="+", type=Path, help="modules to put faults into, of one package at best")
@@ -253,6 +309,8 @@ def main() -> int:
     for each in (made, sample):
         each.add_argument("--count", type=int, default=20, help="how many faults (%(default)s)")
         each.add_argument("--seed", type=int, default=SEED)
+    sample.add_argument("--last", nargs="+", default=[], metavar="PATH", help="tests to run last (all)")
+    sample.add_argument("--results", type=Path, default=Path("sample.jsonl"), help="where results go (%(default)s)")
     commands.add_parser("listed", help="take faults of the list").add_argument("names", nargs="*")
     options = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that the source is restored
@@ -271,18 +329,21 @@ def main() -> int:
     equivalent = equivalent_changes()
     faults = [fault for fault in faults if fault.change not in equivalent]
     tests = sorted({path for fault in faults for path in fault.tests})
-    if run([sys.executable, "-m", "pytest", "-x", "-q", "-n", "auto", *tests], None):
+    if not options.unchecked and run(pytest(options, tests), None)[0]:
         parser.error("the tests fail without any fault")
     tried = noticed = 0
+    if options.command == "sample":
+        noticed, tried = try_in_rounds(faults, options.last, options.results, options)
+        faults = []
     for fault in faults:
         if options.command == "made" and tried == options.count:
             break
         text = fault.describe()
-        outcome = try_fault(fault, options.timeout)
+        outcome = try_fault(fault, options)
         if outcome is None:
             continue
         tried += 1
-        noticed += outcome
+        noticed += bool(outcome)
         print("noticed " if outcome else "SURVIVED", text, flush=True)
     print(f"{noticed} of {tried} noticed")
     return 0 if noticed >= ENOUGH * tried else 1
