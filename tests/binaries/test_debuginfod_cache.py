@@ -274,3 +274,21 @@ def test_bad_headers(headers: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         Debuginfod(["http://x.example"], FetchOptions(cache=tmp_path, headers=headers))
     assert "s3cret" not in str(error.value)
+
+
+def test_cleaning_of_notes(tmp_path: Path) -> None:
+    """What misses, locks and servers left goes by the same age, and not before an hour."""
+    cache, control, now = ClientCache(tmp_path), tmp_path / "cache_clean_interval_s", time.time()
+    cache.write_miss(ID, "debuginfo", "servers")
+    cache.write_verdict("http://x", True, "")
+    (tmp_path / "symbolize" / "locks").mkdir()
+    (tmp_path / "symbolize" / "locks" / f"{ID}-debuginfo").touch()
+    notes = [path for part in ("misses", "locks", "servers") for path in (tmp_path / "symbolize" / part).iterdir()]
+    assert len(notes) == 3
+    assert cache.clean() == 0
+    for unused, age, left in ((60, 1000, 3), (2 * DAY, DAY, 3), (2 * DAY, 3 * DAY, 0)):
+        (tmp_path / "max_unused_age_s").write_text(str(unused))
+        for path in (control, *notes):
+            os.utime(path, (now - (2 * DAY if path == control else age),) * 2)
+        assert cache.clean() == 3 - left
+        assert sum(path.exists() for path in notes) == left

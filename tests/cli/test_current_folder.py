@@ -99,3 +99,12 @@ def test_serve(executed: Path) -> None:
         answer = server.symbolicate(job(LEDGER, [MAIN])).json()
         assert answer["results"][0]["stacks"][0][0]["function"] == "main"
     assert os.listdir(executed) == []
+
+
+def test_safe_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `-P` Python does not look into the current folder, and the first folder of PYTHONPATH stays."""
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{PACKAGE.parent}")
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    (tmp_path / "elftools.py").write_text("raise SystemExit('the one of the user')\n")
+    command = [sys.executable, "-P", *MODULE, "addr", str(LEDGER), hex(MAIN)]
+    assert subprocess.run(command, capture_output=True, text=True).stderr == "the one of the user\n"

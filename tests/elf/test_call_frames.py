@@ -219,3 +219,15 @@ def test_real_files(path: str) -> None:
         begin, end = frame_ranges(image)
     assert set(zip(begin.tolist(), end.tolist(), strict=True)) == expected
     assert len(expected) > 20
+
+
+def test_entries_that_are_no_cie() -> None:
+    """An FDE that refers to another FDE says nothing, though that has what a CIE would."""
+    sound = eh_frame([Frames(RANGES, 0x04)], AT)
+    at = struct.unpack("<I", sound[:4])[0] + 4
+    for back in (0, at + 4):  # of the second entry: it is a CIE, or an FDE of the first
+        second = sound[:4] + struct.pack("<I", back) + sound[8:at]
+        fdes = bytearray(sound[at:])
+        for i in range(len(RANGES)):
+            fdes[25 * i + 4 : 25 * i + 8] = struct.pack("<I", len(second) + 25 * i + 4)
+        assert ranges_of(sound[:at] + second + fdes) == (EXPECTED if back == 0 else [])

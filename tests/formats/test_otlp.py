@@ -6,6 +6,7 @@ import io
 import json
 import struct
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -722,3 +723,17 @@ def test_every_truncation() -> None:
             read(data[:size])
         except InputError as error:
             assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("maps", [0, 1, 2])
+def test_how_deep_values_nest(maps: int) -> None:
+    """R276: values nest 33 deep at most, of either kind."""
+    for depth, is_bomb in ((33, False), (34, True)):
+        nested: Any = "x"
+        for number in range(depth):
+            nested = {"k": nested} if number % 3 < maps else [nested]
+        maker = small(values=[1])
+        sample = maker.message.resource_profiles[0].scope_profiles[0].profiles[0].samples[0]
+        sample.attribute_indices.append(maker.attribute("k", nested))
+        with pytest.raises(InputError, match="nest as only a bomb's do") if is_bomb else nullcontext():
+            read(maker.encode())

@@ -21,6 +21,7 @@ from symbolize.formats.perf.header import RecordedBuildId, read_build_id, read_e
 from symbolize.formats.perf.reader import build
 from symbolize.formats.perf.recording import Recording
 from symbolize.profile import AddressKind, IdOrigin, Profile
+from symbolize.profile.sample_times import TimeConversion
 from tests.support import perf_writer as w
 from tests.support.needs import needs_compiled
 from tests.support.perf_writer import BIG, LITTLE, Event, Format
@@ -1140,3 +1141,29 @@ class TestTimes:
         for record in (False, True):
             assert any("times were left out" in each for each in made.warnings()) is record
             made.samples = SimpleNamespace(untimed=3, saturated=0)
+
+    @pytest.mark.parametrize(
+        ("multiplier", "more", "expected"),
+        [
+            (3, (), (2, 3, 5)),  # of versions that had no more
+            (3, (7, 0xFF, 1, 0), (2, 3, 5)),
+            (3, (7, 0xFF, 1, 1), (2, 3, 5, 7, 0xFF)),
+            (3, (7, 0xFF, 0, 1), None),  # the processor's counter has no zero
+            (0, (), None),
+            (0, (7, 0xFF, 1, 1), None),
+        ],
+    )
+    @FORMS
+    def test_counter_of_the_processor(
+        self, form: Format, multiplier: int, more: tuple[int, ...], expected: tuple[int, ...] | None
+    ) -> None:
+        """How a counter becomes the times of a recording is known if it has a factor and a zero."""
+        event = Event()
+        body = form.pack("QQQ", 2, multiplier, 5) + (form.pack("QQBB", *more) if more else b"")
+        records = [form.record(79, body), *self.start(form, event=event)]
+        times = read(
+            form.file([event], [*records, form.sample(event, pid=7, time=20, ip=self.JIT)], {3: form.text("host")})
+        ).sample_times
+        assert (times is not None) == (expected is not None)
+        if times is not None and expected is not None:
+            assert times.conversion == TimeConversion(*expected)

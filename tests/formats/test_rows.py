@@ -1,6 +1,7 @@
 """Profiles as rows of a data warehouse: their values, and what hostile profiles may put into them."""
 
 import gzip
+import hashlib
 import io
 from typing import Any
 
@@ -147,3 +148,13 @@ def test_labels_are_bounded() -> None:
     leaf = [([Place(0x1000, 1, (Line("main"),))], (1,))]
     (row,) = rows_of(profile(MAPPINGS, leaf), WarehouseRow("p", labels))
     assert dict(row["labels"]) == labels
+
+
+def test_long_names_recur() -> None:
+    """A name that is too long is the same in the rows of every run: its beginning and 16 digits of its SHA-256."""
+    shown = []
+    for length in (MAX_NAME, MAX_NAME + 1):
+        (row,) = rows_of(profile(MAPPINGS, [([Place(0x1010, 1, (Line("f" * length),))], (1,))]))
+        shown.append(row["function"])
+    digest = hashlib.sha256(b"f" * (MAX_NAME + 1)).hexdigest()
+    assert shown == ["f" * MAX_NAME, "f" * MAX_NAME + "~" + digest[:16]]

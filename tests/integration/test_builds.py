@@ -37,6 +37,7 @@ from tests.support.elf_writer import (
     Symbol,
     build_id_note,
     elf_file,
+    text,
 )
 from tests.support.fixture_files import BINARIES, FIXTURES, GPERFTOOLS, variant
 from tests.support.pprof_writer import Mapping, Place, profile
@@ -502,3 +503,27 @@ def test_fixtures_are_what_they_seem() -> None:
     image = ElfImage.parse(memoryview(build(NAMES)), "x")
     assert image.has_code
     assert image.data[0x2000 + 32] == CALL
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_how_builds_of_one_id_were_found(tmp_path: Path, is_named: bool) -> None:
+    """A build with code was found as its mapping was, whether it has a debug file or not; without code it is last."""
+    index = BinaryIndex([str(tmp_path)])
+    opened = OpenBinaries(index, None)
+    note = Section(".note.gnu.build-id", build_id_note(b"\1" * 20), NOTE)
+    code = [
+        elf_file([note, Section(".text", byte, flags=ALLOC | EXEC, address=0x1000)], symbols=[Symbol(name, 0x1000, 64)])
+        for byte, name in ((b"\x90" * 64, "f"), (b"\xcc" * 64, "g"))
+    ]
+    debug = elf_file([note, text(0x1000, 64)], symbols=[Symbol("f", 0x1000, 64), Symbol("f2", 0x1000, 64)])
+    other = elf_file([note, text(0x9000, 64)], symbols=[Symbol("h", 0x9000, 64)])
+    paths = [str(tmp_path / name) for name in ("a", "b", "a.debug", "z.debug")]
+    for path, data in zip(paths, (*code, debug, other), strict=True):
+        Path(path).write_bytes(data)
+    match = BinaryMatch(paths, "01" * 20, named={paths[0]: "path"} if is_named else {})
+    found, unreadable = opened.candidates("build id", match)
+    assert unreadable == []
+    assert [(each.how, len(each.binary.files)) for each in found] == [
+        ("path" if is_named else "build id", 2), ("build id", 1), ("debug file", 1),
+    ]  # fmt: skip
+    opened.close()

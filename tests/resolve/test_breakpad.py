@@ -242,3 +242,10 @@ class TestLoadBase:
         recorded = Mapping(BASE, BASE + 0x1000, 0, "/x", self.MODULE)
         for at, wanted in ((0, "f"), (0xFFF, "f"), (0x1000, ""), (-1, "")):
             assert self.name_at(tmp_path, [recorded], BASE + at, "FUNC 0 2000 0 f\n") == wanted
+
+
+def test_mappings_that_are_no_file_have_no_namesakes(tmp_path: Path, symbols: bytes) -> None:
+    """A symbol file of a module that is called as memory without a file is not taken for its name."""
+    (tmp_path / "x.sym").write_bytes(symbols.replace(b" spectra\n", b" [heap]\n", 1))
+    for build_id, names in (("", [""]), (PIE_ID, ["main"])):
+        assert run([WHOLE._replace(file="[heap]", build_id=build_id)], [Place(BASE + MAIN, 1)], tmp_path)[0] == names

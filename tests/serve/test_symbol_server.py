@@ -8,9 +8,11 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from http import HTTPStatus as Status
 from io import BytesIO
 from pathlib import Path
@@ -24,10 +26,20 @@ from symbolize.formats import load, write
 from tests.support.fixture_files import FIXTURES
 from tests.support.http_server import HttpServer, Request
 from tests.support.needs import find, package
-from tests.support.symbol_server import SymbolServer, breakpad_id, build_id, job, symbol_server, wait_until_ready
+from tests.support.symbol_server import (
+    SymbolServer,
+    breakpad_id,
+    build_id,
+    job,
+    settings,
+    symbol_server,
+    wait_until_ready,
+)
 
 package("starlette")
 package("uvicorn")
+
+from symbolize.serve import worker
 
 pytestmark = pytest.mark.process
 
@@ -363,3 +375,21 @@ def test_options_that_cannot_be(
     errors = capsys.readouterr().err
     assert said in errors
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("length", "is_child", "is_used"), [(72, True, True), (73, True, False), (72, False, False)])
+def test_where_workers_have_their_sockets(
+    monkeypatch: pytest.MonkeyPatch, length: int, is_child: bool, is_used: bool
+) -> None:
+    """In the folder of their parent, unless its path is too long for the address of a socket two folders below."""
+    with TemporaryDirectory(dir="/tmp") as folder:
+        made = replace(settings(Path(folder)), shared=folder.ljust(length, "x"))
+        os.mkdir(made.shared)
+        monkeypatch.setattr("multiprocessing.parent_process", lambda: is_child or None)
+        monkeypatch.setattr(worker, "be_killed_with_parent", lambda: None)
+        for name in ("TMPDIR", worker.VARIABLE):
+            monkeypatch.setenv(name, "/tmp")
+        monkeypatch.setattr("tempfile.tempdir", None)
+        made.leave()
+        assert worker.app() is not None
+        assert (tempfile.tempdir, os.environ["TMPDIR"]) == ((made.shared,) * 2 if is_used else (None, "/tmp"))

@@ -326,3 +326,14 @@ def test_own_folder_that_cannot_be_written(
     assert ask(ledger, cache) == expected
     assert len(cache.problems) == 1 and "cannot be written" in cache.problems[0]
     assert os.path.isfile(tmp_path / "b")
+
+
+def test_tables_of_a_part_of_a_file(ledger: Path, machine: Callable[[str], SharedCache], bucket: Bucket) -> None:
+    """A table whose file nobody can read whole stays in the own folder."""
+    cache = machine("a")
+    with ElfImage.open(ledger) as image:
+        table, facts = build_table([image]), facts_of([image])
+        assert cache.store(table, facts)
+        assert bucket.keys() == []
+        assert cache.store(table, facts, lambda: content_of([image]))
+    assert len(bucket.keys()) == 1

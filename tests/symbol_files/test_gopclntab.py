@@ -352,3 +352,14 @@ def test_functions_beside_symbols_of_c() -> None:
         assert len(begin) == count
         assert [int(each) - TEXT for each in begin[:3]] == [0, 0x20, 0x60]
         assert all(begin < end)
+
+
+def test_a_section_of_that_name_without_a_table() -> None:
+    """What does not begin as a table is none, whatever its section is called; the next one is looked at (rule R123)."""
+    data = bytearray(go_file(PROGRAM, symbols=[Symbol("runtime.text", TEXT, 0)]))
+    names = [section.name for section in image_of(bytes(data)).sections]
+    headers = int.from_bytes(data[40:48], "little")
+    zeros, table = (headers + 64 * names.index(name) for name in (".rodata", ".gopclntab"))
+    assert zeros < table
+    data[zeros : zeros + 4] = data[table : table + 4]  # the name
+    assert names_at(bytes(data), TEXT + 4) == [["main.main"]]

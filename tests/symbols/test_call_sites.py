@@ -267,3 +267,11 @@ def test_units_that_are_walked_in_parts() -> None:
         last = b"f%d" % ((number + 3) % count)
         chains, _ = TailCalls(sites).chains(callee, lambda each, last=last: sites.key(each) == last)  # type: ignore[misc]
         assert [pc for _, pc in chains[0]] == [0x1010 + 0x20 * called]
+
+
+def test_without_debug_information() -> None:
+    """Symbols alone say nothing of calls."""
+    binary = Binary([image_of(symbols=[Symbol("f", 0x1000, 8), Symbol("g", 0x1000, 8)])])
+    assert binary.call_graph() is None
+    calls = binary.calls([[b"f", b"g"]], np.array([0x1000], np.uint64))
+    assert (len(calls.return_vaddr), calls.functions) == (0, [])

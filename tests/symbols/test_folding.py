@@ -546,7 +546,7 @@ def test_names_inside_a_function() -> None:
     assert Binary([image_of(symbols=symbols)]).table().lookup(vaddrs).folded.tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize("size", [2, 4, 8])
 @pytest.mark.parametrize("big", [False, True])
 def test_sequence_starts(size: int, big: bool) -> None:
     """Sequences are found by the address that they set, a few one by one or many in one pass (rule R159)."""
