@@ -5,6 +5,8 @@ import math
 import pytest
 
 from symbolize.core.failure_gate import FailureGate
+from symbolize.core.failures import Failure
+from symbolize.core.reasons import Reason
 
 
 class Clock:
@@ -63,3 +65,9 @@ def test_closed_for_a_time(events: str) -> None:
     assert gate.admits()
     gate.failed()
     assert (gate.seconds_left, gate.is_asked) == (60, False)
+
+
+def test_sentences_of_failures() -> None:
+    """A server failed; of a file is said what is wrong with it."""
+    assert Failure(Reason.SERVER_FAILED, "http://x", "no answer").sentence == "http://x failed: no answer"
+    assert Failure(Reason.UNREADABLE, "/bin/x", "is cut off").sentence == "/bin/x: is cut off"

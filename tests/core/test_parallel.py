@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from symbolize.core import parallel
-from symbolize.core.parallel import at_once, limit_threads, own_import_path
+from symbolize.core.parallel import at_once, limit_threads, own_import_path, together
 
 
 @pytest.fixture(params=[1, 2, 16])
@@ -76,3 +78,26 @@ def test_own_import_path(before: str | None, monkeypatch: pytest.MonkeyPatch) ->
     assert path[:2] == ["/first", "/second"]
     assert not {"", "relative"} & set(path)
     assert os.environ == environment
+
+
+@pytest.mark.parametrize("which", ["neither", "the first", "the second", "both"])
+def test_two_together(which: str) -> None:
+    """Both results, or the exception of either, that of the first if both raise; when it is over both have ended."""
+    ended = []
+
+    def work(name: str, seconds: float) -> str:
+        time.sleep(seconds)
+        ended.append(name)
+        if which in (name, "both"):
+            raise ValueError(name)
+        return name
+
+    for seconds in ((0, 0.02), (0.02, 0)):
+        ended.clear()
+        first, second = (partial(work, *each) for each in zip(("the first", "the second"), seconds, strict=True))
+        if which == "neither":
+            assert together(first, second) == ("the first", "the second")
+        else:
+            with pytest.raises(ValueError, match="the second" if which == "the second" else "the first"):
+                together(first, second)
+        assert sorted(ended) == ["the first", "the second"]

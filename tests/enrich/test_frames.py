@@ -87,6 +87,7 @@ def test_several_lookups() -> None:
     [
         ("nothing found keeps what was there", [Line("old", "o.c", 1)], [], ["old"]),
         ("source found replaces source", [Line("old", "o.c", 1)], [("new", "n.c", 2, 0)], ["new"]),
+        ("the first line of a file is one", [Line("old", "o.c", 1)], [("new", "n.c", 1, 0)], ["new"]),
         ("a bare name does not replace a source line", [Line("old", "o.c", 1)], [("new", "", 0, 0)], ["old"]),
         ("a bare name replaces a bare name", [Line("old")], [("new", "", 0, 0)], ["new"]),
         ("source replaces a bare name", [Line("old")], [("new", "n.c", 2, 0)], ["new"]),

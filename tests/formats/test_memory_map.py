@@ -352,3 +352,22 @@ def test_hostile_lines_take_no_time(line: bytes) -> None:
     begin = time.process_time()
     parse(b"a=b\n" + line)
     assert time.process_time() - begin < 2
+
+
+@pytest.mark.parametrize(
+    ("start", "limit", "is_free"),
+    [
+        (0x3FF000, 0x400000, True),
+        (0x3FF000, 0x400001, False),
+        (0x400800, 0x400900, False),
+        (0x400FFF, 0x600000, False),
+        (0x401000, 0x600000, True),
+        (0x7F0000000000, 0x7F0000001000, True),
+    ],
+)
+def test_usual_start_beside_others(start: int, limit: int, is_free: bool) -> None:
+    """A main binary begins at 0x400000 if no other mapping is between that and where it was mapped."""
+    far, other = Row(0x7E0000000000, 0x7E0000001000, 0, b"a.so"), Row(start, limit, 0, b"b.so")
+    rows = arrange([Row(0x401000, 0x402000, 0x1000, b"x"), far, other])
+    assert rows[0] == (Row(0x400000, 0x402000, 0, b"x") if is_free else Row(0x401000, 0x402000, 0x1000, b"x"))
+    assert rows[1:] == [far, other]

@@ -20,6 +20,13 @@ from symbolize.formats.perf.build_ids import BuildIds
 from symbolize.formats.perf.header import RecordedBuildId, read_build_id, read_event
 from symbolize.formats.perf.reader import build
 from symbolize.formats.perf.recording import Recording
+from symbolize.load.model import Choice, LoadOptions
+from symbolize.load.open import load_one
+from symbolize.load.perf import header, numbers, processes, recording
+from symbolize.load.perf.build import build
+from symbolize.load.perf.build_ids import BuildIds
+from symbolize.load.perf.header import BuildId, read_build_id, read_event
+from symbolize.load.perf.recording import Recording
 from symbolize.profile import AddressKind, IdOrigin, Profile
 from symbolize.profile.sample_times import TimeConversion
 from tests.support import perf_writer as w
@@ -1167,3 +1174,29 @@ class TestTimes:
         assert (times is not None) == (expected is not None)
         if times is not None and expected is not None:
             assert times.conversion == TimeConversion(*expected)
+
+
+@pytest.mark.parametrize(("name", "limit", "problem"), [("MAX_IDS", 5, "of event ids"), ("MAX_EVENTS", 2, "of events")])
+def test_how_many_events_and_ids(monkeypatch: pytest.MonkeyPatch, name: str, limit: int, problem: str) -> None:
+    """A file may have so many, and not one more."""
+    kind = Event.sample_type | w.IDENTIFIER
+    events = [Event(ids=(1, 2), sample_type=kind), Event(config=1, ids=(3, 4, 5), sample_type=kind)]
+    sample = LITTLE.sample(events[1], id=5, ip=0x400100, pid=7)
+    data = LITTLE.file(events, [*app(LITTLE, events[0], id=1), sample])
+    monkeypatch.setattr(header, name, limit)
+    assert len(read(data).samples) == 1
+    monkeypatch.setattr(header, name, limit - 1)
+    with pytest.raises(InputError, match=f"a damaged list {problem}"):
+        read(data)
+
+
+@FORMS
+@pytest.mark.parametrize("is_pipe", [False, True], ids=["file", "pipe"])
+def test_samples_of_no_event(form: Format, is_pipe: bool) -> None:
+    """A sample counts for the event that has its id, and for none where no event has it, such as 0."""
+    kind = Event.sample_type | w.IDENTIFIER
+    events = [Event(ids=(1, 2), sample_type=kind), Event(config=1, ids=(3,), sample_type=kind)]
+    samples = [form.sample(events[0], id=each, ip=0x400100, pid=7) for each in (0, 1, 2, 3, 3, 4, 1 << 32)]
+    profile = read((form.pipe if is_pipe else form.file)(events, [*app(form, events[0], id=1), *samples]))
+    assert profile.samples.values.sum(axis=0).tolist() == [2, 2, 2, 2]
+    assert len(profile.warnings) == 1 and profile.warnings[0].startswith("3 samples")

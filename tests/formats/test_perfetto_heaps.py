@@ -339,3 +339,14 @@ def test_machines() -> None:
         assert [labels(each)[0]["pid"] for each in found.values()] == [7, 7]
         text = found[[*found][1]].strings.text
         assert "of machine 3" in text(found[[*found][1]].comments[0])
+
+
+def test_ids_as_large_as_those_of_before() -> None:
+    """Callstacks of before the state was cleared are not those that later get ids of any size, in the same dump."""
+    ids = [(1 << 32) + number for number in range(8)]
+    again = w.interned(**NAMES | {"callstacks": [w.callstack(each, [1, 2]) for each in ids]})
+    trace = CLEAR + w.packet(1, interned=STATE)
+    trace += w.heap_packet([w.heap_dump(7, [w.heap_sample(2, 100, 40, 3, 1)])], True)
+    trace += w.packet(1, w.CLEARED, again)
+    trace += w.heap_packet([w.heap_dump(7, [w.heap_sample(each, 10, 0, 1) for each in ids])], index=1)
+    assert stacks(only(trace)) == {("alloc", "main"): [11, 180, 10, 140]}

@@ -400,3 +400,30 @@ def test_a_table_is_made_once_for_all_workers(tmp_path: Path) -> None:
     assert not [*(tmp_path / "cache").rglob("*.lock")]
     for each in workers:
         each.close()
+
+
+def test_what_is_not_there_is_remembered_for_some_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of very many ids the last that were asked for."""
+    monkeypatch.setattr(serve_modules, "MAX_UNKNOWN", 2)
+    for name in ("bin", "shared"):
+        (tmp_path / name).mkdir()
+    roots, shared = [str(tmp_path / "bin")], str(tmp_path / "shared")
+    modules = Modules(roots, TableCache(tmp_path / "cache"), shared, None, Metrics())
+    ids = [f"{number:02}" * 20 for number in range(4)]
+    assert [modules.open(each) for each in ids] == [False] * 4
+    assert [modules.is_unknown(each) for each in ids] == [False, False, True, True]
+    modules.close()
+
+
+def test_a_binary_whose_table_cannot_be_made_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its descriptors are not lost with it."""
+    (tmp_path / "shared").mkdir()
+    modules = Modules([str(BINARIES)], TableCache(tmp_path / "cache"), str(tmp_path / "shared"), None, Metrics())
+    closed: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr("symbolize.symbols.Binary.prepare", lambda _: 1 // 0)
+        patch.setattr("symbolize.symbols.Binary.close", lambda self: closed.append(self.images[0].path))
+        with pytest.raises(ZeroDivisionError):
+            modules.open(build_id(LEDGER))
+    assert closed == [str(LEDGER)] and len(modules) == 0
+    modules.close()

@@ -10,6 +10,19 @@ from symbolize.evidence.tail_calls import MAX_DEPTH, MAX_STEPS, Chain, TailCalls
 from symbolize.symbols import Binary
 from symbolize.symbols.call_sites import UNITS_AT_ONCE, UNKNOWN, CallSites, Definition, TailCall
 from tests.support.dwarf_writer import As, Die, Index, Ref, Unit, die, function
+from symbolize.symbols.call_graph import (
+    MAX_CHAINS,
+    MAX_DEPTH,
+    MAX_STEPS,
+    UNKNOWN,
+    CallGraph,
+    Chain,
+    Definition,
+    TailCall,
+)
+from symbolize.symbols.call_sites import UNITS_AT_ONCE
+from symbolize.symbols.functions import DISTANCES
+from tests.support.dwarf_writer import As, C, Die, Index, Ref, Unit, die, function
 from tests.support.elf_writer import FUNC, LOCAL, Symbol
 from tests.support.lookup import finder_of, image_of
 from tests.support.programs import unit
@@ -275,3 +288,161 @@ def test_without_debug_information() -> None:
     assert binary.call_graph() is None
     calls = binary.calls([[b"f", b"g"]], np.array([0x1000], np.uint64))
     assert (len(calls.return_vaddr), calls.functions) == (0, [])
+
+
+class Listed(CallGraph):
+    """Functions with tail calls to some others, and what their DIEs are if these are not they themselves; none has a
+    name from 1000 on."""
+
+    def __init__(self, calls: dict[int, Sequence[int]], dies: dict[int, int] | None = None) -> None:
+        self._calls, self._dies = calls, dies or {}
+
+    def _definition(self, function: int) -> Definition | None:
+        die = self._dies.get(function, function)
+        return Definition(die, True, UNKNOWN, [TailCall(die, each) for each in self._calls.get(die, ())])
+
+    def key(self, function: int) -> bytes:
+        return b"f%d" % function if function < 1000 else b""
+
+
+LAST = 999
+
+
+@pytest.mark.parametrize(
+    ("graph", "chains", "is_whole"),
+    [
+        (Listed({1: [2], 2: [1, LAST]}), [(1, 2)], True),
+        (Listed({1: [2], 2: [3, LAST], 3: [2]}), [(1, 2)], True),
+        (Listed({1: [2], 2: [51, 52, LAST]}, {51: 1, 52: 2}), [(1, 2)], True),  # calls name declarations
+        (Listed({1: [2, LAST], 2: [1000]}), [(1,)], False),
+        (Listed({1: [*[LAST] * MAX_CHAINS, 2], 2: []}), [(1,)] * MAX_CHAINS, True),
+        (Listed({1: [*[LAST] * (MAX_CHAINS + 1), 2], 2: []}), [(1,)] * (MAX_CHAINS + 1), False),
+    ],
+    ids=["a circle", "a circle behind the first", "a circle of declarations", "no name", "many", "too many"],
+)
+def test_what_is_followed(graph: Listed, chains: list[tuple[int, ...]], is_whole: bool) -> None:
+    """A function is on a chain once, by whichever of its DIEs it is called. What has no name leads anywhere, and with
+    very many chains these are not all."""
+    found, whole = graph.chains(1, lambda function: function == LAST)
+    assert ([tuple(each for each, _ in chain) for chain in found], whole) == (chains, is_whole)
+
+
+def test_calls_at_several_distances() -> None:
+    """An address is inside of a call if one returns to the next byte; only else it is a return address itself."""
+    calls = [call("first", RETURN), call("last", RETURN + 1)]
+    first = function("first", 0x1200, 0x40, label="first", **LISTED)
+    graph = graph_of(function("main", 0x1100, 0x80, *calls, **LISTED), first)
+    sites = graph.sites(np.arange(RETURN - 2, RETURN + 3, dtype=np.uint64))
+    assert sites.is_call.tolist() == [False, True, True, True, False]
+    assert [graph.key(each) for each in sites.callee[1:4].tolist()] == [b"first", b"last", b"last"]
+
+
+def test_the_declaration_decides_among_namesakes() -> None:
+    """Of several functions of one name that is called which is declared where the call's is."""
+    places = (0x1200, 0x1300)
+    graph = graph_of(
+        function("main", 0x1100, 0x80, call("declared", RETURN), **LISTED),
+        die("subprogram", name="helper", declaration=True, decl_line=2, label="declared"),
+        *(
+            function("helper", each, 0x40, tail_call("last", each + 0x10), decl_line=line, **LISTED)
+            for line, each in enumerate(places, 1)
+        ),
+        more=[Symbol("helper", each, 0x40, FUNC, LOCAL) for each in places],
+    )
+    assert chains_to_last(graph) == ([[0x1310]], True)
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+@pytest.mark.parametrize("has_symbols", [False, True])
+def test_very_many_namesakes(monkeypatch: pytest.MonkeyPatch, has_symbols: bool, limit: int) -> None:
+    """Functions of one name are told apart if they are not very many."""
+    monkeypatch.setattr("symbolize.symbols.call_graph.MAX_NAMESAKES", limit)
+    places = (0x1200, 0x1300)
+    graph = graph_of(
+        function("main", 0x1100, 0x80, call("declared", RETURN), **LISTED),
+        die("subprogram", name="helper", declaration=True, decl_line=2, label="declared"),
+        *(
+            die("subprogram", tail_call("last", each + 0x10), name="helper", decl_line=line, **code, **LISTED)
+            for line, each in enumerate(places, 1)
+            for parts in [[(each, each + 8), (each + 8, each + 64)]]
+            for code in [{"low_pc": each, "high_pc": 0x40} if has_symbols else {"ranges": parts}]
+        ),
+        more=[Symbol("helper", each, 0x40, FUNC, LOCAL) for each in (places if has_symbols else places[:1])],
+    )  # fmt: skip
+    assert chains_to_last(graph) == (([[0x1310]], True) if limit == 2 else ([], False))
+
+
+def test_functions_without_a_name_are_not_each_other() -> None:
+    """What a call names by a DIE without a name is unknown, though a function without one is there."""
+    parts = [(0x1200, 0x1208), (0x1210, 0x1218)]
+    graph = graph_of(
+        function("main", 0x1100, 0x80, call("nameless", RETURN), call("helper", RETURN + 8), **LISTED),
+        die("subprogram", declaration=True, label="nameless"),
+        die("subprogram", name="helper", declaration=True, label="helper"),
+        die("subprogram", tail_call("last", 0x1204), ranges=parts, **LISTED),
+        more=[Symbol("helper", 0x1300, 0x40, FUNC, LOCAL)],
+    )
+    graph.prepare(graph.sites(np.array([RETURN - 1, RETURN + 7], np.uint64)).callee.tolist())
+    assert chains_to_last(graph) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("jumps", "has_symbol", "is_whole"),
+    [
+        (None, True, False),
+        ([], True, True),
+        ([], False, True),
+        ([0x1200], True, False),
+        ([0x123F], True, False),
+        ([0x11FF, 0x1240], True, True),
+        ([0x11FF, 0x1240], False, False),
+    ],
+)
+def test_jumps_through_tables(jumps: list[int] | None, has_symbol: bool, is_whole: bool) -> None:
+    """What clang lists of the tail calls of C is complete for functions that have no jump through a table; without a
+    symbol nobody knows which those are, if there are any."""
+    units = [
+        unit(
+            function("main", 0x1100, 0x80, call("first", RETURN), **LISTED),
+            function("first", 0x1200, 0x40, tail_call("last", 0x1210), label="first", **LISTED),
+            function("last", 0x1400, 0x40, label="last", **LISTED),
+            low_pc=0x1100, high_pc=0x400, producer="clang version 19.1.7", language=C,
+        )
+    ]  # fmt: skip
+    symbols = [Symbol("main", 0x1100, 0x80, FUNC), *([Symbol("first", 0x1200, 0x40, FUNC)] if has_symbol else [])]
+    builder = Binary([image_of(units, symbols=symbols)])._builder
+    assert builder.dwarf is not None
+    places = None if jumps is None else np.array(jumps, np.uint64)
+    graph = CallGraph(builder.dwarf, builder.symbols, places, DISTANCES[:2], believes_all=False)
+    assert chains_to_last(graph) == (([[0x1210]], True) if is_whole else ([], False))
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_lists_that_are_believed(at_once: bool) -> None:
+    """That one unit's lists of calls may lack some is said, whichever units were read with it and after it."""
+    units = [
+        unit(function("f", low, 0x40, call("f", low + 8), label="f", **LISTED), low_pc=low, high_pc=0x40, producer=by)
+        for low, by in ((0x1100, "clang version 19.1.7"), (0x1200, "GNU C++17 12.2.0"))
+    ]
+    graph = Binary([image_of(units)]).call_graph(believes_all=True)
+    assert graph is not None and not graph.may_lack_calls
+    for asked in [[0x1107, 0x1207]] if at_once else [[0x1107], [0x1207]]:
+        graph.sites(np.array(asked, np.uint64))
+        assert graph.may_lack_calls
+
+
+def test_calls_by_pointers_beside_others() -> None:
+    """A call by a pointer has no function, and those that return to the same place have theirs."""
+    sites = [call("f", RETURN), die("call_site", call_return_pc=As("addr", RETURN))]
+    units = [
+        unit(
+            function("main", 0x1100, 0x80, *sites, **LISTED),
+            *(function(name, 0x1200, 0x40, label=name, **LISTED) for name in "fg"),
+            low_pc=0x1100,
+            high_pc=0x400,
+        )
+    ]
+    calls = Binary([image_of(units)]).calls([[b"f", b"g"]], np.array([RETURN - 1], np.uint64))
+    assert calls.return_vaddr.tolist() == [RETURN] * 2
+    called = {calls.functions[row].name if row >= 0 else None for row in calls.callee.tolist()}
+    assert called == {b"f", None} and {calls.functions[row].name for row in calls.caller.tolist()} == {b"main"}

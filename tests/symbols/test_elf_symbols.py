@@ -6,10 +6,11 @@ import pytest
 from symbolize.elf import ElfImage
 from symbolize.names import demangle
 from symbolize.symbols import Binary, build_table
+from symbolize.symbols.binary import source_rank
 from symbolize.symbols.build import symbol_tables
 from symbolize.symbols.elf_symbols import symbol_layer
 from tests.support import elf_writer
-from tests.support.dwarf_writer import As, C, die, function
+from tests.support.dwarf_writer import As, C, die, dwarf_sections, function
 from tests.support.eh_frame import Frames, eh_frame
 from tests.support.elf_writer import (
     ABS,
@@ -248,3 +249,19 @@ def test_symbols_of_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
         for method in ("__getitem__", "__iter__", "take", "texts"):
             monkeypatch.setattr(type(layer.names), method, None)
         assert {name: layer.named(name).tolist() for name in rows} == rows
+
+
+def test_which_file_knows_most() -> None:
+    """DWARF comes before all symbols or Go's line table, then come exported symbols; equal files stay as given."""
+    symbols, code, elf_file = [Symbol("f", 0x1000, 16)], elf_writer.text(), elf_writer.elf_file
+    debug = [code, *dwarf_sections([unit(function("f", 0x1000, 16))])]
+    files = [
+        elf_file(debug),
+        elf_file([code], symbols=symbols),
+        elf_file([code, Section(".gnu_debugdata", b"x")]),
+        elf_file([code, Section(".gopclntab", b"x")]),
+        elf_file([code], dynamic=symbols),
+        elf_file([code]),
+    ]
+    ranks = [source_rank(ElfImage.parse(memoryview(each), "x")) for each in files]
+    assert ranks == [0, 1, 1, 1, 2, 3]
