@@ -164,7 +164,9 @@ def test_padding() -> None:
     """Null entries, unused bytes and zero padding are harmless (rule R72)."""
     padded = unit(function("before", 0x1100, 1))
     padded.tail, padded.padding = b"\0\0\0\x99\x88", bytes(8)
-    assert names_at(image_of([padded, AFTER]), 0x1100, 0x1200) == SOUND
+    image = image_of([padded, AFTER])
+    assert names_at(image, 0x1100, 0x1200) == SOUND
+    assert build_table([image]).problems == []
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
 """Which symbol answers where (rules R107–R114, R118, R120)."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from symbolize.elf import ElfImage
+from symbolize.elf.symbols import Symbols, read_symbols
 from symbolize.names import demangle
 from symbolize.symbols import Binary, build_table
 from symbolize.symbols.binary import source_rank
 from symbolize.symbols.build import symbol_tables
-from symbolize.symbols.elf_symbols import symbol_layer
+from symbolize.symbols.elf_symbols import extents, needs_frames, symbol_layer
 from tests.support import elf_writer
 from tests.support.dwarf_writer import As, C, die, dwarf_sections, function
 from tests.support.eh_frame import Frames, eh_frame
@@ -265,3 +269,87 @@ def test_which_file_knows_most() -> None:
     ]
     ranks = [source_rank(ElfImage.parse(memoryview(each), "x")) for each in files]
     assert ranks == [0, 1, 1, 1, 2, 3]
+
+
+def table_of(*symbols: Symbol, **facts: bool) -> Symbols:
+    """A table of symbols with the source files of local ones."""
+    image = ElfImage.parse(memoryview(elf_writer.elf_file([elf_writer.text()], symbols=symbols)), "x")
+    found = read_symbols(image, ".symtab")
+    assert found is not None
+    return replace(found, **facts)
+
+
+def test_several_tables() -> None:
+    """Each symbol has the source file of its own table, and what one table is counts for all: that it has all symbols,
+    or others than linker-made code."""
+    tables = [
+        table_of(
+            *(
+                symbol
+                for number in range(2)
+                for symbol in (
+                    Symbol(f"{name}{number}.c", 0, 0, elf_writer.FILE, LOCAL, elf_writer.ABS),
+                    Symbol(f"{name}{number}", place + 0x10 * number, 8, binding=LOCAL),
+                )
+            ),
+            Symbol(f"{name}_global", place + 0x80, 8),
+        )
+        for name, place in (("a", 0x1000), ("b", 0x1100))
+    ]
+    layer = symbol_layer(tables)
+    files = {name: layer.files[file] for name, file in zip(layer.names, layer.file.tolist(), strict=True)}
+    assert files == {b"a0": b"a0.c", b"a1": b"a1.c", b"b0": b"b0.c", b"b1": b"b1.c", b"a_global": b"", b"b_global": b""}
+    for first in (False, True):
+        for second in (False, True):
+            given = [replace(tables[0], dynamic=first), replace(tables[1], dynamic=second)]
+            assert symbol_layer(given).complete == (not (first and second))
+            given = [replace(tables[0], stubs=first), replace(tables[1], stubs=second)]
+            assert symbol_layer(given).has_functions == (not (first and second))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dynamic", "expected"),
+    [
+        ([[8], [8]], [False, False], False),
+        ([[8], [8, 0]], [False, False], True),
+        ([[8], [8]], [True, False], False),
+        ([[8], [8]], [True, True], True),
+        ([[8]], [True], True),
+    ],
+)
+def test_when_frames_are_needed(sizes: list[list[int]], dynamic: list[bool], expected: bool) -> None:
+    """For symbols without a size, and where there are exported ones only."""
+    tables = [
+        table_of(*(Symbol(f"f{i}", 0x1000 + 0x10 * i, size) for i, size in enumerate(each)), dynamic=is_dynamic)
+        for each, is_dynamic in zip(sizes, dynamic, strict=True)
+    ]
+    assert needs_frames(tables) == expected
+
+
+TOP = (1 << 64) - 1
+COVERED = (np.array([0x1000, 0x1010, 0x1020], np.uint64), np.array([0x1008, 0x1010, 0x1028], np.uint64))
+
+
+@pytest.mark.parametrize(
+    ("vaddr", "size", "dynamic", "frames", "end"),
+    [
+        (0x1000, 0x20, False, None, 0x1020),
+        (0x1000, TOP, False, None, 0x2000),  # which would wrap
+        (0x1000, 0, False, None, 0x1080),  # up to the next
+        (0x1080, 0, False, None, 0x2000),
+        (0x1000, 0, True, None, 0x1001),
+        (0x1000, 0, False, COVERED, 0x1008),
+        (0x1004, 0, False, COVERED, 0x1008),
+        (0x1008, 0, False, COVERED, 0x1080),  # behind it
+        (0x1010, 0, False, COVERED, 0x1080),  # of no bytes
+        (0x1020, 0, True, COVERED, 0x1028),
+        (0x1028, 0, True, COVERED, 0x1029),
+        (0x1020, 0x40, True, COVERED, 0x1028),
+        (0x1020, 0x40, False, COVERED, 0x1060),
+    ],
+)
+def test_where_symbols_end(vaddr: int, size: int, dynamic: bool, frames: tuple[Any, Any] | None, end: int) -> None:
+    """By the size, else with the FDE or at the next symbol, and with the section (rules R109, R111)."""
+    table = table_of(Symbol("f", vaddr, size), Symbol("g", 0x1080, 8), dynamic=dynamic)
+    ends = extents(table, *([frames] if frames else []))
+    assert int(ends[table.vaddr.tolist().index(vaddr)]) == end

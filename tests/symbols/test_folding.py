@@ -4,6 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -652,3 +653,75 @@ def test_verdicts_on_one_address() -> None:
     ]
     for given in (verdicts, verdicts[::-1]):
         assert _disjoint(given) == [verdicts[1], verdicts[3]]
+
+
+ASSEMBLY = {"language": 0x8001}
+CLAIM = {"low_pc": 0x1000, "high_pc": 0x100}
+FIRST = defined("first", 0x1000, 3)
+BORDERS: dict[str, tuple[Sequence[Symbol], list[Unit], bool]] = {
+    "one name declared twice": (PAIR, [c_unit(FIRST), c_unit(defined("first", 0, 9), rows=[(0x1000, 10)])], False),
+    "a copy, and no definition of the code": (PAIR, [c_unit(defined("second", 0, 9), rows=[(0x1000, 10)])], True),
+    "a copy of either": (
+        PAIR, [c_unit(defined("first", 0, 3), defined("second", 0, 9), rows=[(0x1000, 10)])], True,
+    ),
+    "a weak version of a global name": (
+        (S("a", size=4), S("a@V1", size=4, binding=WEAK), S("b", size=4)), [], True,
+    ),
+    "a function that its unit does not claim": (
+        PAIR[:1], [c_unit(FIRST), c_unit(defined("second", 0x1000, 9), ranges=[(0x1800, 0x1804)])], False,
+    ),
+    "two functions that no unit claims": (
+        PAIR[:1], [c_unit(FIRST, defined("second", 0x1000, 9), ranges=[(0x1800, 0x1804)])], False,
+    ),
+    "lines of labels": (
+        (S("first", size=4, binding=LOCAL),),
+        [c_unit(rows=[(0x1000, line)], **CLAIM, **ASSEMBLY) for line in (4, 10)],
+        False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BORDERS)
+def test_what_counts_as_a_function(case: str) -> None:
+    """What is shared depends on the definitions and lines of units that have code there, and on the strongest binding
+    of each name (rules R155, R158, R265)."""
+    symbols, units, expected = BORDERS[case]
+    assert is_folded(symbols, units) == expected
+
+
+def test_names_that_are_known_are_no_places() -> None:
+    """Where names tell the functions, their line tables add none."""
+    units = [c_unit(rows=[(0x1000, line)], **CLAIM) for line in (4, 10)]
+    symbols = [S("_Z5firstv", 0x1000, 4), S("_Z6secondv", 0x1000, 4)]
+    (code,) = shared_of(Binary([image_of(units, symbols=symbols)]).table())
+    assert [(each.name, each.line) for each in code.candidates] == [(b"_Z5firstv", 0), (b"_Z6secondv", 0)]
+
+
+def test_a_definition_of_another_file() -> None:
+    """A folded sequence is not that of a function that is declared in another file (rule R158)."""
+    other = die("subprogram", name="other", low_pc=0, high_pc=4, decl_file=2, decl_line=9)
+    for declared, expected in ((2, Candidate(b"", b"/src/a.c", 10)), (1, Candidate(b"other", b"/src/a.c", 9))):
+        attributes = tuple((name, declared if name == "decl_file" else value) for name, value in other.attributes)
+        files = [("a.c", 0), ("b.c", 0)]
+        lost = c_unit(replace(other, attributes=attributes), rows=[(0x1000, 10)], files=files, fmt=Format(4))
+        (code,) = shared_of(Binary([image_of([c_unit(FIRST, rows=[(0x1000, 4)]), lost])]).table())
+        assert code.candidates == [Candidate(b"first", b"/src/a.c", 3), expected]
+
+
+def test_ranges_of_several_sizes() -> None:
+    """Of groups of one begin the shorter one has its bytes and the longer one the rest; both end where another symbol
+    begins."""
+    symbols = [S(name, 0x1000, size) for size, names in ((4, "ab"), (16, "cd")) for name in names]
+    symbols.append(S("e", 0x1008, 4))
+    shared = shared_of(Binary([image_of(symbols=symbols)]).table())
+    assert [(code.begin, code.end, [each.name for each in code.candidates]) for code in shared] == [
+        (0x1000, 0x1004, [b"a", b"b"]), (0x1004, 0x1008, [b"c", b"d"]), (0x100C, 0x1010, [b"c", b"d"]),
+    ]  # fmt: skip
+
+
+def test_parts_below_the_entry() -> None:
+    """A range does not reach below its begin, though the function does."""
+    decoded = SimpleNamespace(segment_start=np.array([0xFF0, 0x1008, 0x1020], np.uint64))
+    verdict = SharedCode(0x1000, 0x1010, FoldingEvidence.DEFINITIONS, [])
+    entered = np.array([0x1000, 0x1000, 0x1020], np.uint64)
+    assert list(_where_entered(decoded, entered, verdict)) == [(0x1000, 0x1010)]  # type: ignore[arg-type]
