@@ -1200,3 +1200,18 @@ def test_samples_of_no_event(form: Format, is_pipe: bool) -> None:
     profile = read((form.pipe if is_pipe else form.file)(events, [*app(form, events[0], id=1), *samples]))
     assert profile.samples.values.sum(axis=0).tolist() == [2, 2, 2, 2]
     assert len(profile.warnings) == 1 and profile.warnings[0].startswith("3 samples")
+
+
+@pytest.mark.parametrize("name", ["//anon", "/bin/app"])
+def test_mappings_beside_those_in_use(name: str) -> None:
+    """What touches anonymous memory in use may be the file whose text that is, and is kept; what touches a file is
+    not."""
+    event = Event()
+    records = [LITTLE.comm(event, 7, "app", w.EXEC)]
+    for number, path in enumerate(("/bin/far", "/bin/below", name, "/bin/above", "/bin/farther")):
+        records.append(LITTLE.mmap2(event, 7, 0x400000 + 0x10000 * number, 0x10000, path))
+    profile = read(LITTLE.file([event], [*records, LITTLE.sample(event, pid=7, ip=0x420100)]))
+    files = {profile.strings.text(each) for each in profile.mappings.filename.tolist()}
+    assert {each for each in files if each.startswith("/bin/")} == (
+        {"/bin/below", "/bin/above"} if name == "//anon" else {"/bin/app"}
+    )

@@ -100,6 +100,9 @@ CASES = [
     Case("fixed address, mapping without its offset", GO, 0x401234, 0x401000, 0x4AD000, 0, 0x401234, False),
     Case("fixed address, file moved by a loader", GO, BASE + 0x1234, BASE, BASE + 0xAD000, 0, 0x401234, False),
     Case("Go, code from the first byte of the file on", GO, 0x400FFF, 0x400000, 0x4AD000, 0, 0x400FFF, False),
+    Case("fixed address, last byte of code", GO, 0x4AC0C9, 0x400000, 0x600000, 0x900000, 0x4AC0C9, False),
+    Case("fixed address, behind the code", GO, 0x4AC0CA, 0x400000, 0x600000, 0x900000, None, False),
+    Case("fixed address, data that lost its offset", GO, 0x4AD010, 0x400000, 0x600000, 0x900000, None, False),
     Case("shared object high in memory", PIE, TOP - 0x1000, TOP - 0x1FFF, TOP, 0x1000, 0x1FFF),
     Case("file offset at the end of 64 bits", PIE, BASE + 0x1000, BASE, BASE + 0x2000, TOP, None),
     Case(
@@ -268,7 +271,11 @@ def test_module(address: int, vaddr: int | None) -> None:
 
 
 def test_part_of_a_module() -> None:
-    """A mapping shorter than the code is one of a proven module only, and what it does not have is in no section."""
+    """A mapping shorter than the code is one of a proven module only, and what it does not have is in no section. None
+    begins at address 0."""
+    for start, size, is_one in ((BASE, 0x1234, True), (BASE, 0x1233, False), (0, 0x2000, False)):
+        placed = map_module_addresses(np.zeros(0, np.uint64), start, start + size, 0, MODULE_TEXT, verified=False)
+        assert (placed is not None) == is_one
     addresses, limit = np.array([BASE + 0xFFF, BASE + 0x1000], np.uint64), BASE + 0x1000
     placed = map_module_addresses(addresses, BASE, limit, 0, MODULE_TEXT, verified=True)
     assert placed is not None

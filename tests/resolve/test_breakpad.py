@@ -1,5 +1,6 @@
 """Breakpad symbol files below a root."""
 
+import io
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -7,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import symbolize
 from symbolize import Reason
 from symbolize.elf import ElfImage
 from symbolize.resolve.addresses import page_ceil, page_floor
 from symbolize.symbol_files.breakpad import debug_id
 from tests.support.breakpad_writer import symbols_of
 from tests.support.elf_writer import ALLOC, EXEC, NOTE, Section, Segment, build_id_note, elf_file
-from tests.support.pprof_writer import Mapping, Place
+from tests.support.pprof_writer import Mapping, Place, profile
 from tests.support.spectra import BASE, FIXED, MAIN, PIE, PIE_ID, WHOLE, main_of
 from tests.support.whole_runs import run
 
@@ -249,3 +251,14 @@ def test_mappings_that_are_no_file_have_no_namesakes(tmp_path: Path, symbols: by
     (tmp_path / "x.sym").write_bytes(symbols.replace(b" spectra\n", b" [heap]\n", 1))
     for build_id, names in (("", [""]), (PIE_ID, ["main"])):
         assert run([WHOLE._replace(file="[heap]", build_id=build_id)], [Place(BASE + MAIN, 1)], tmp_path)[0] == names
+
+
+def test_how_many_files_are_open(tmp_path: Path, symbols: bytes) -> None:
+    """Binaries and symbol files that were used, until all are closed."""
+    (tmp_path / "spectra.sym").write_bytes(symbols)
+    made = symbolize.load(io.BytesIO(profile([WHOLE], [([Place(BASE + MAIN, 1)], [1])])))
+    with symbolize.Symbolizer([tmp_path]) as symbolizer:
+        assert symbolizer.open_binaries == 0
+        symbolizer.symbolize(made)
+        assert symbolizer.open_binaries == 1
+        assert repr(symbolizer).endswith(", 1 open>")

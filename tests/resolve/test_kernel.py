@@ -9,9 +9,11 @@ import pytest
 
 import symbolize
 from symbolize import Reason, Symbolizer
+from symbolize.binaries.special_files import SpecialFile
 from symbolize.evidence.kernels import RecordedKernel, shifts
 from symbolize.report import HINTS
 from symbolize.report.model import MappingRow
+from symbolize.resolve.providers.kernel import list_files
 from tests.support import perf_writer as w
 from tests.support.kernel_image import KERNEL_ID, LINKED, SIZE, vmlinux
 from tests.support.pprof_writer import Mapping, Place
@@ -428,3 +430,42 @@ class TestShifts:
     def test_distances(self, text: int, distance: int, is_possible: bool) -> None:
         """Kernels of x86-64 are moved by multiples of 2 MiB and stay in the last 2 GiB, others by those of 64 KiB."""
         assert self.shifts("_text", text + distance, 0, {"_text": text}) == ([distance % TOP] if is_possible else [])
+
+
+A, B = "ab" * 20, "cd" * 20
+LISTS = [
+    "kallsyms",
+    f"[kernel.kallsyms]/{A}/kallsyms",
+    f"x/[kernel.kallsyms]/{B}/kallsyms",
+    f".build-id/{A[:2]}/{A[2:]}/kallsyms",
+    f"{B[:2]}/{B[2:]}/kallsyms",
+    f"{A}/other/kallsyms",
+    f"[guest.kernel.kallsyms]/{A}/kallsyms",
+    "[guest.kernel.kallsyms.7]/x/kallsyms",
+]
+MAPS = ["boot/System.map", "boot/System.map-6.1", "System.map-6.2"]
+
+
+@pytest.mark.parametrize(
+    ("build_id", "release", "is_guest", "chosen", "is_proof"),
+    [
+        (A, "6.1", False, [1, 3], True),
+        (B, "6.1", False, [2, 4], True),
+        ("ef" * 20, "6.1", False, [0, 5, 9, 10], False),  # of no other build
+        ("", "6.1", False, [0, 1, 2, 3, 4, 5, 9, 10], False),
+        ("", "", False, [0, 1, 2, 3, 4, 5, 8, 9, 10], False),
+        (A, "6.1", True, [6], True),
+        (B, "6.1", True, [7], False),
+        ("", "6.1", True, [6, 7], False),
+    ],
+)
+def test_which_lists_count(build_id: str, release: str, is_guest: bool, chosen: list[int], is_proof: bool) -> None:
+    """A list that is kept for a build id, in one folder or two, counts for that one; those of guests for guests; and
+    that of the release comes in place of one that does not say of which it is."""
+
+    class Files:
+        def of_kind(self, kind: str) -> list[SpecialFile]:
+            return [SpecialFile(f"/{path}", 0, path) for path in (LISTS if kind == "kallsyms" else MAPS)]
+
+    found = list_files(Files(), build_id, release, is_guest)  # type: ignore[arg-type]
+    assert [(file.relative, proves) for file, proves in found] == [([*LISTS, *MAPS][row], is_proof) for row in chosen]

@@ -524,3 +524,18 @@ def test_verify_finds_what_goes_by_another_name(binary: Path, cache: TableCache)
     renamed = Path(shutil.copy(table, table.with_name("no-build-id-0000000000000000.symtab")))
     assert dict(cache.verify()) == {str(table): "", str(renamed): "goes by the name of another table; removed"}
     assert tables(cache) == [table]
+
+
+def test_what_is_at_hand(binary: Path, cache: TableCache) -> None:
+    """A whole table is at hand once it was made or is in the cache; that of some addresses is not."""
+    with ElfImage.open(binary) as image:
+        vaddrs = np.array(vaddrs_of(image)[:1], np.uint64)
+        for given in (None, cache):
+            asked = Binary([image], None, given)
+            assert not asked.is_cached()
+            asked.table(vaddrs)
+            assert not asked.is_cached()
+            asked.prepare()
+            assert asked.is_cached()
+        assert Binary([image], None, cache).is_cached()
+        assert not Binary([image], None, None).is_cached()
