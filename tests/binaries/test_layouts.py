@@ -236,3 +236,17 @@ def test_decompressed_files_are_bounded(tmp_path: Path, monkeypatch: pytest.Monk
     third = unpacked.path_of(files[0], "cc")
     assert os.path.exists(third)
     assert not os.path.exists(second)
+
+
+@pytest.mark.parametrize(
+    ("plain", "unpacks"), [([], True), ([STRIPPED], True), ([DEBUG], True), ([STRIPPED, DEBUG], False)]
+)
+def test_what_is_decompressed(tmp_path: Path, plain: list[Path], unpacks: bool) -> None:
+    """The compressed files of a build count where its code or its debug information is missing, and else stay as they
+    are (rule R143)."""
+    unified_zstd(tmp_path / "root")
+    for number, path in enumerate(plain):
+        (tmp_path / "root" / f"plain{number}").write_bytes(path.read_bytes())
+    found = find_binary(BinaryIndex([str(tmp_path / "root")], str(tmp_path / "cache")), ID, RECORDED)
+    assert (found.has_code, found.has_dwarf) == (True, True)
+    assert any("decompressed as" in attempt.outcome for attempt in found.tried) == unpacks

@@ -57,7 +57,7 @@ class TestAccept:
         assert main([*arguments, "--accept", "proved"]) == 3
         assert "--accept says how sure a file has to be" in " ".join(capsys.readouterr().out.split())
         with pytest.raises(symbolize.UsageError, match="proved, supported, unverified"):
-            symbolize.Symbolizer(FOLDER, symbolize.Options(accept="refuted"))
+            symbolize.Options(accept="refuted")
 
 
 class TestCaveats:

@@ -434,3 +434,42 @@ def test_variants_of_constructors_are_one_function(a: bytes, b: bytes, same: boo
     """Names are one function if their full texts are equal (R115)."""
     assert names.same_function(a, b) is same
     assert names.same_function(b, a) is same
+
+
+SPECIAL = {
+    b"_ZTV1A": b"vtable for A",
+    b"_ZTT1A": b"VTT for A",
+    b"_ZTI1A": b"typeinfo for A",
+    b"_ZTS1A": b"typeinfo name for A",
+    b"_ZTF1A": b"typeinfo fn for A",
+    b"_ZTJ1A": b"java Class for A",
+    b"_ZTC1D0_1B": b"construction vtable for B-in-D",
+    b"_ZTCN1a1DE16_NS_1BE": b"construction vtable for a::B-in-a::D",
+    b"_ZTh4_N1A1fEv": b"non-virtual thunk to A::f()",
+    b"_ZThn4_N1A1fEv": b"non-virtual thunk to A::f()",
+    b"_ZTv0_n24_N1A1fEv": b"virtual thunk to A::f()",
+    b"_ZTchn4_h0_N1A1fEv": b"covariant return thunk to A::f()",
+    b"_ZTcv0_n24_v8_16_N1A1fEv": b"covariant return thunk to A::f()",
+    b"_ZGV1x": b"guard variable for x",
+    b"_ZGR1x_": b"reference temporary #0 for x",
+    b"_ZGR1x0_": b"reference temporary #1 for x",
+    b"_ZTH1x": b"TLS init function for x",
+    b"_ZTW1x": b"TLS wrapper function for x",
+    b"_ZGTt1fv": b"transaction clone for f()",
+    b"_ZGTn1fv": b"non-transaction clone for f()",
+    b"_ZGA1x": b"hidden alias for x",
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_what_the_compiler_makes(name: bytes) -> None:
+    """Each kind is read by the own reader, and as by the runtime where that reads it; a part of one is none."""
+    assert read(name, FULL) == SPECIAL[name]
+    assert by_runtime(name) in (None, SPECIAL[name])
+    assert [read(name[:end], FULL) for end in range(4)] == [None] * 4
+
+
+@pytest.mark.parametrize("name", [b"_ZNE", b"_ZN1aEvNE", b"_Z1fN1a1bENE", b"_ZTXN1aE", b"_ZTC1D0_", b"_ZTC1D"])
+def test_names_without_a_part(name: bytes) -> None:
+    """What has no name in it is none, whatever came before."""
+    assert read(name, FULL) is None

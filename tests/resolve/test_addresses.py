@@ -344,3 +344,28 @@ def test_covers_everything() -> None:
     assert covers_everything(np.uint64(0), np.uint64(TOP))
     assert not covers_everything(np.uint64(0), np.uint64(TOP - 1))
     assert not covers_everything(np.uint64(0x1000), np.uint64(TOP))
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "is_placed"),
+    [
+        (0x1000, 0x1000, False),
+        (0x2000, 0x1000, True),
+        (0x4000, 0x1000, True),
+        (0x4000, 0x2000, False),
+        (0x5000, 0x1000, False),
+        (0x2000, 0x4000, False),
+        (0x2000, 0x2000, True),
+        (0x3000, 0x2000, True),
+    ],
+)
+@pytest.mark.parametrize("first", [0, 0x400000])
+def test_parts_of_the_code_of_a_debug_file(first: int, offset: int, size: int, is_placed: bool) -> None:
+    """A part of a segment is placed by its file offset if it lies in the pages of the segment (rule R103)."""
+    segments = [
+        Segment(0x0, first, 0, 0x800, 0x1000, False),
+        Segment(0x0, first + 0x2000, 0, 0x2801, 0x1000, True),
+        Segment(0x0, first + 0x8000, 0, 0x100, 0x1000, False),
+    ]
+    placed = load_segments(segments, BASE, BASE + size, offset)
+    assert placed == ([segments[1]._replace(file_offset=0x2000, file_size=0x2801)] if is_placed else None)
