@@ -5,9 +5,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pytest
 
+from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.core.verdict import Verdict
 from symbolize.evidence import judge
 from symbolize.evidence.judge import MAX_ITEMS, Judge, Judgement, Observed, joined
+from symbolize.evidence.code import CodePlace
+from symbolize.evidence.judge import MAX_ITEMS, Judge, Judgement, Observed, joined, targets
 from symbolize.evidence.score import Count, Evidence
 from symbolize.symbols import Binary
 from tests.support.elf_writer import AARCH64, RISCV
@@ -252,3 +255,67 @@ def test_of_many_items_the_same_are_looked_at() -> None:
         counts.append(judged(binary(program(NAMES[:4])), Observed(vaddrs, inside, every, every)).counts[0])
     assert MAX_ITEMS / 2 < counts[0].judged <= MAX_ITEMS
     assert all(each.judged <= MAX_ITEMS for each in counts)
+
+
+class FakeCode:
+    """Functions of 0x100 bytes; calls lead to 0x9000 and on, by the address of the call."""
+
+    varies_in_length = True
+
+    def functions(self, vaddrs: UInt64) -> tuple[UInt64, UInt64]:
+        begin = vaddrs & ~np.uint64(0xFF)
+        return begin, begin + np.uint64(0x100)
+
+    def places(self, vaddrs: UInt64) -> Int64:
+        kinds = {0x9200: CodePlace.STUB, 0x9300: CodePlace.UNKNOWN, 0x7010: CodePlace.PADDING}
+        return np.array([kinds.get(each, CodePlace.FUNCTION) for each in vaddrs.tolist()], np.int64)
+
+    def targets(self, vaddrs: UInt64) -> UInt64:
+        other = {0x2010: 0x9200, 0x3010: 0x9300, 0x4010: 0}
+        return np.array([other.get(each, 0x9100) for each in vaddrs.tolist()], np.uint64)
+
+    def has_frame(self, vaddrs: UInt64) -> Bool:
+        return vaddrs != np.uint64(0x9110)
+
+    def leads_to(self, target: int, vaddr: int) -> bool | None:
+        return None if vaddr == 0x9F00 else vaddr & ~0xFF == target
+
+
+SEEN: dict[str, tuple[Sequence[tuple[int, int]], tuple[int, int]]] = {
+    "the right function": ([(0x1010, 0x9120)], (1, 0)),
+    "another one": ([(0x1010, 0x9520)], (1, 1)),
+    "as often the one as the other": ([(0x1010, 0x9120), (0x1010, 0x9520)], (1, 0)),
+    "more often another one": ([(0x1010, 0x9120), (0x1010, 0x9520), (0x1010, 0x9520)], (1, 1)),
+    "more often the right one": ([(0x1010, 0x9520), (0x1010, 0x9120), (0x1010, 0x9120)], (1, 0)),
+    "two calls": ([(0x1010, 0x9120), (0x1020, 0x9520)], (2, 1)),
+    "through a stub": ([(0x2010, 0x9520)], (0, 0)),
+    "to what is not known": ([(0x3010, 0x9520)], (0, 0)),
+    "by a pointer": ([(0x4010, 0x9520)], (0, 0)),
+    "where nobody knows where it leads": ([(0x1010, 0x9F00)], (0, 0)),
+    "the begin of a function": ([(0x1000, 0x9520)], (0, 0)),
+    "what returns to one": ([(0x10FF, 0x9520)], (0, 0)),
+    "a caller between functions": ([(0x7010, 0x9520)], (0, 0)),
+    "no call site": ([(0x6010, 0x9520)], (0, 0)),
+    "outside of the file": ([(0x5010, 0x9520), (0x1010, 0x9820)], (0, 0)),
+}
+
+
+@pytest.mark.parametrize("case", SEEN)
+def test_which_calls_are_judged(case: str) -> None:
+    """Direct calls of call sites that are believed, by where most of their next frames are."""
+    seen, expected = SEEN[case]
+    vaddrs = np.array([vaddr for pair in seen for vaddr in pair[::-1]], np.uint64)
+    inside = ~np.isin(vaddrs, np.array([0x5010, 0x9820], np.uint64))
+    is_call = vaddrs != np.uint64(0x6010)
+    callee = np.arange(0, len(vaddrs), 2)
+    observed = Observed(vaddrs, inside, np.zeros(len(vaddrs), np.bool_), is_call, False, lambda: (callee, callee + 1))
+    count = targets(FakeCode(), observed)  # type: ignore[arg-type]
+    assert (count.kind, count.judged, count.contradicting) == (Evidence.DOUBTFUL_TARGETS, *expected)
+
+
+def test_calls_of_sound_stacks() -> None:
+    """What has no call frame information skips its caller there; what returns to the begin of a function may be one."""
+    for caller, callee, expected in ((0x1010, 0x9110, 0), (0x1010, 0x9120, 1), (0x10FF, 0x9120, 1)):
+        vaddrs, yes = np.array([callee, caller], np.uint64), np.ones(2, np.bool_)
+        observed = Observed(vaddrs, yes, ~yes, yes, True, lambda: (np.array([0]), np.array([1])))
+        assert targets(FakeCode(), observed).judged == expected  # type: ignore[arg-type]

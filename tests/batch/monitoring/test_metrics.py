@@ -472,3 +472,14 @@ def test_docs_have_every_metric() -> None:
     rows = re.findall(r"^\| `(symbolize_\w+)` \| (\w+) \| (.*?) \|", page, re.MULTILINE)
     listed = [(name, kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows]
     assert listed == [(PREFIX + name, kind, labels) for name, kind, _, labels in METRICS]
+
+
+def test_a_pass_that_is_entered_again() -> None:
+    """While watching: it has nothing done then, and the others keep what they did."""
+    metrics = Metrics("1.2")
+    a_run(metrics)
+    metrics.entered("scan", 5)
+    found = samples(metrics)
+    assert (found["pass_tasks", ("scan",)], found["pass_tasks_finished", ("scan",)]) == (5, 0)
+    assert [found["pass_tasks_finished", (each,)] for each in ("decode", "rewrite")] == [2, 1]
+    assert [found["pass", (each,)] for each in ("scan", "decode", "rewrite")] == [1, 0, 0]
