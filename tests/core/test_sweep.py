@@ -15,6 +15,10 @@ from symbolize.core.range_kernels import clip_to_parents, inline_depths, lay_row
 from symbolize.core.ranges import Cover, Gaps, disjoint
 from symbolize.dwarf.decode import function_segments, only_around
 from symbolize.dwarf.files import LineRows
+from symbolize.core.range_kernels import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs
+from symbolize.core.ranges import Cover, Gaps, clip_to, disjoint, union
+from symbolize.dwarf.files import Lines
+from symbolize.dwarf.segments import function_segments, only_around
 from symbolize.dwarf.unit_ranges import Claims
 from tests.support.seeds import examples
 
@@ -318,3 +322,70 @@ def test_inline_depths(forest: Forest) -> None:
     depths = np.zeros(len(forest.parents), np.int64)
     assert inline_depths(*views(np.array(forest.parents, np.int64), depths)) == max(expected, default=0)
     assert depths.tolist() == expected
+
+
+BOUNDS = st.tuples(st.integers(0, SPACE), st.integers(0, SPACE)).filter(lambda each: each[0] < each[1])
+
+
+@EXAMPLES
+@given(st.lists(BOUNDS, max_size=6), st.lists(BOUNDS, max_size=8), st.booleans())
+def test_clip_to_code(code: list[tuple[int, int]], ranges: list[tuple[int, int]], at_the_top: bool) -> None:
+    """Ranges that begin in code are kept, and end with the piece of it that they begin in."""
+    base = (1 << 64) - SPACE - 1 if at_the_top else 0
+    allowed = union(*(np.array([base + each[i] for each in code], np.uint64) for i in range(2)))
+    pieces = [*zip(*(column.tolist() for column in allowed), strict=True)]
+    begin, end = (np.array([base + each[i] for each in ranges], np.uint64) for i in range(2))
+    expected = [
+        (row, first, min(last, limit))
+        for row, (first, last) in enumerate(zip(begin.tolist(), end.tolist(), strict=True))
+        for start, limit in pieces
+        if start <= first < limit
+    ]
+    assert [*zip(*(column.tolist() for column in clip_to(begin, end, allowed)), strict=True)] == expected
+
+
+@EXAMPLES
+@given(
+    forests(), st.lists(st.tuples(st.integers(0, SPACE), st.integers(-1, 7)), max_size=8), st.lists(BOUNDS, max_size=4)
+)
+def test_what_owners_have(forest: Forest, asked: list[tuple[int, int]], wanted: list[tuple[int, int]]) -> None:
+    """An owner holds an address that is in one of its ranges; others are cut at the borders of these."""
+    count = len(forest.parents)
+    cover = Cover(*columns(forest.ranges), count)
+    has = [
+        {at for begin, end, owner in forest.ranges if owner == row for at in range(begin, end)} for row in range(count)
+    ]
+    asked = [(vaddr, min(owner, count - 1)) for vaddr, owner in asked]
+    vaddrs, owners = (
+        np.array([vaddr for vaddr, _ in asked], np.uint64),
+        np.array([owner for _, owner in asked], np.int64),
+    )
+    assert cover.hold(vaddrs, owners).tolist() == [owner >= 0 and vaddr in has[owner] for vaddr, owner in asked]
+    owner = np.arange(len(wanted), dtype=np.int64) % (count + 1) - 1
+    begin, end = (np.array([each[i] for each in wanted], np.uint64) for i in range(2))
+    pieces = cover.cut(begin, end, owner)
+    rows = (
+        []
+        if pieces is None
+        else [*zip(*(each.tolist() for each in (pieces.source, pieces.begin, pieces.end, pieces.inside)), strict=True)]
+    )
+    if pieces is None:
+        rows = [(row, *each, True) for row, each in enumerate(wanted)]
+    found = [(row, at, is_inside) for row, first, last, is_inside in rows for at in range(first, last)]
+    expected = [
+        (row, at, owner[row] < 0 or at in has[owner[row]]) for row, each in enumerate(wanted) for at in range(*each)
+    ]
+    assert found == expected
+    assert all(first < last for _, first, last, _ in rows)
+
+
+@EXAMPLES
+@given(st.lists(st.tuples(st.integers(0, SPACE), st.integers(0, SPACE)), max_size=8), st.sets(st.integers(0, SPACE)))
+def test_owners_of_addresses(ranges: list[tuple[int, int]], wanted: set[int]) -> None:
+    """Those whose range holds one, or is empty and at one."""
+    chosen = np.zeros(len(ranges), np.uint8)
+    begin, end = (np.array([each[i] for each in ranges], np.uint64) for i in range(2))
+    mark_owners(*views(begin, end, np.arange(len(ranges)), np.array(sorted(wanted), np.uint64), chosen))
+    assert chosen.tolist() == [
+        any(first <= at < last or at == first == last for at in wanted) for first, last in ranges
+    ]

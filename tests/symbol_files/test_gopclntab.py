@@ -363,3 +363,17 @@ def test_a_section_of_that_name_without_a_table() -> None:
     assert zeros < table
     data[zeros : zeros + 4] = data[table : table + 4]  # the name
     assert names_at(bytes(data), TEXT + 4) == [["main.main"]]
+
+
+@pytest.mark.parametrize("go", [Go(102), Go(116), Go(118), Go(120)], ids=str)
+def test_what_changes_alone(go: Go) -> None:
+    """A row begins where the file, the line or the inlined call changes, whichever of them it is (rule R121)."""
+    rows = [
+        Row(0, "/src/a.go", 5), Row(8, "/src/b.go", 5), Row(16, "/src/b.go", 6), Row(24, "/src/b.go", 6, 0),
+        Row(32, "/src/b.go", 6), Row(40, "/src/a.go", 6),
+    ]  # fmt: skip
+    program = [Function("main.f", 0, 48, rows, [Call("main.g", 20, "/src/b.go", 6)])]
+    frames = frames_of(build_table([image_of(go_file(program, go))]), range(TEXT, TEXT + 48))
+    for row, end in zip(rows, [8, 16, 24, 32, 40, 48], strict=True):
+        found = frames[row.offset : end]
+        assert {(stack[0].file, stack[0].line, len(stack)) for stack in found} == {(row.file, row.line, 2 + row.call)}
