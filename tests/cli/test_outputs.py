@@ -15,6 +15,7 @@ import symbolize
 from symbolize.cli import main, profiles
 from symbolize.core.errors import UsageError
 from symbolize.formats import files
+from symbolize.write import files, outputs, write
 from tests.support.batch_runs import trace
 from tests.support.devices import null_device
 from tests.support.fixture_files import BINARIES, FIXTURES
@@ -207,3 +208,13 @@ def test_many_profiles_cost_each_what_a_few_do(monkeypatch: pytest.MonkeyPatch) 
     assert len(looked_at) == 20
     assert max(looked_at[1:]) * 5 < looked_at[0]
     assert gc.get_freeze_count() == before
+
+
+def test_parquet_without_what_writes_it(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said before anything is done, by the command and by the library."""
+    monkeypatch.setattr(outputs, "find_spec", lambda _: None)
+    assert main(["no such profile", "-b", BIN, "-o", "x.parquet"]) == 2
+    assert "Parquet needs pyarrow: pip install pyarrow" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="pip install pyarrow"):
+        write(symbolize.load("x.prof"), "x.parquet")
+    assert not os.path.exists("x.parquet")
