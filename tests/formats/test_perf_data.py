@@ -2,6 +2,9 @@
 
 import io
 from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -1215,3 +1218,28 @@ def test_mappings_beside_those_in_use(name: str) -> None:
     assert {each for each in files if each.startswith("/bin/")} == (
         {"/bin/below", "/bin/above"} if name == "//anon" else {"/bin/app"}
     )
+
+
+@pytest.mark.parametrize(
+    ("at", "change", "problem"),
+    [
+        (16, lambda _: 64 + 16, ""),  # the first version of attributes
+        (16, lambda _: 64 + 15, "a damaged list of events"),
+        (16, lambda _: 4096, ""),
+        (16, lambda _: 4097, "a damaged list of events"),
+        (24, lambda size: size - 144, ""),  # where the attributes are: up to the end
+        (24, lambda size: size - 143, "a damaged list of events"),
+        (40, lambda size: size, ""),  # where the records are
+        (40, lambda size: size + 1, "ends before its records"),
+        (232, lambda size: size - 8, ""),  # where the ids are
+        (232, lambda size: size - 7, "a damaged list of event ids"),
+    ],
+)
+@FORMS
+def test_sections_at_the_end(form: Format, at: int, change: Callable[[int], int], problem: str) -> None:
+    """Sections may reach to the end of the file, and no further; attributes have a size that some version has."""
+    data = bytearray(form.file([Event(ids=(1,))], app(form, Event(), id=1)) + bytes(5000))
+    data[at : at + 8] = form.pack("Q", change(len(data)))
+    with pytest.raises(InputError, match=problem) if problem else nullcontext():
+        header.read_header(memoryview(data), "x")
+        list(header.read_attrs(memoryview(data), header.read_header(memoryview(data), "x"), "x"))
