@@ -7,6 +7,7 @@ import json
 import struct
 import time
 from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -737,3 +738,29 @@ def test_how_deep_values_nest(maps: int) -> None:
         sample.attribute_indices.append(maker.attribute("k", nested))
         with pytest.raises(InputError, match="nest as only a bomb's do") if is_bomb else nullcontext():
             read(maker.encode())
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "count"),
+    [
+        ("dictionary", "MAX_NESTED", 3),
+        ("dictionary", "MAX_ITEMS", 5),
+        ("messages", "MAX_PROFILES", 2),
+        ("containers", "MAX_MESSAGES", 2),
+    ],
+)
+def test_how_much_a_file_may_have(monkeypatch: pytest.MonkeyPatch, module: str, name: str, count: int) -> None:
+    """So much of it, and not one more (R276)."""
+    maker = small(values=[1])
+    profile = maker.profile(maker.resource(), COUNT)
+    profile.samples.add(
+        stack_index=1, values=[1], attribute_indices=[maker.attribute("k", {"a": ["x", "y"], "b": [1]})]
+    )
+    message = maker.encode()
+    data = message if name != "MAX_MESSAGES" else b"".join(struct.pack(">I", len(message)) + message for _ in range(2))
+    limits = import_module(f"symbolize.load.otlp.{module}")
+    monkeypatch.setattr(limits, name, count)
+    assert sum(len(each.profile.samples) for each in load_all(io.BytesIO(data)))
+    monkeypatch.setattr(limits, name, count - 1)
+    with pytest.raises(InputError, match=r"has more than|as only a bomb's do"):
+        sum(len(each.profile.samples) for each in load_all(io.BytesIO(data)))
