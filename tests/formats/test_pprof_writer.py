@@ -443,3 +443,18 @@ def test_a_default_sample_type_without_samples() -> None:
     profile.sample_types, profile.default_sample_type = [ValueType(first, 0), ValueType(second, 0)], first
     again = loader.load(encode(profile), "x")
     assert [again.strings[each.type] for each in again.sample_types] == [b"inuse", b"alloc"]
+
+
+@pytest.mark.parametrize("most", [1, 7, 1 << 20])
+@pytest.mark.parametrize("says", [True, False])
+def test_files_that_take_a_part(profile: Profile, most: int, says: bool) -> None:
+    """A file may take a part at a time and say how much; one that says nothing took all."""
+
+    class Slow(io.BytesIO):
+        def write(self, data: Any) -> int:
+            taken = super().write(data[:most] if says else data)
+            return taken if says else None  # type: ignore[return-value]
+
+    out = Slow()
+    write(profile, out)
+    assert gzip.decompress(out.getvalue()) == encode(profile)

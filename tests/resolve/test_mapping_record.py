@@ -5,11 +5,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from symbolize import Profile, load
 from symbolize.profile import AddressKind, LeafKind, StackSource
 from symbolize.resolve.mapping_record import MappingRecord, records_of
 from tests.support.pprof_writer import Mapping, Place, profile
+from tests.support.seeds import examples
 
 CODE, OTHER, MEMORY = (
     Mapping(base, base + 0x10000, 0, name) for base, name in ((0x10000, "a"), (0x20000, "b"), (0x30000, "//anon"))
@@ -123,3 +126,39 @@ def test_pairs_on_a_stack(between: list[Sequence[int]]) -> None:
         assert record.pairs is not None
         callee, caller = (made.locations.address[rows].tolist() for rows in record.pairs())
         assert set(zip(callee, caller, strict=True)) == expected
+
+
+STACKS = st.lists(
+    st.lists(
+        st.sampled_from([0x10010, 0x10020, 0x20010, 0x30010, LOST, *(KERNEL.start + n for n in (8, 16))]), max_size=5
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@examples(100)
+@given(STACKS, st.data(), st.booleans())
+def test_any_stacks(stacks: list[list[int]], data: st.DataObject, is_sound: bool) -> None:
+    """Leaves and call sites are those that a walk over each stack finds: frames of the kernel are the first ones; above
+    them the process may be at any instruction; and on stacks that are not sound a frame behind memory counts for
+    nothing."""
+    values = [data.draw(st.tuples(st.integers(-1, 1), st.integers(-1, 1))) for _ in stacks]
+    kinds = (LeafKind.EXACT, LeafKind.CALL_SITE) if data.draw(st.booleans()) else (LeafKind.CALL_SITE, LeafKind.EXACT)
+    source = StackSource.OWN_UNWINDING if is_sound else StackSource.FRAME_POINTERS
+    made = recorded(*stacks, values=values, leaf_kinds=kinds, source=source)
+    exact, sites = set(), set()
+    for stack, value in zip(stacks, values, strict=True):
+        kernel = next((depth for depth, each in enumerate(stack) if each < KERNEL.start), len(stack))
+        known = next((depth for depth, each in enumerate(stack) if depth >= kernel and not each < 0x30000), len(stack))
+        if value[kinds.index(LeafKind.EXACT)] and stack:
+            exact.add(stack[0])
+            if 0 < kernel < len(stack) - 1:
+                exact.add(stack[kernel])
+        sites |= {each for depth, each in enumerate(stack) if depth and depth != kernel and (is_sound or depth < known)}
+    records = records_of(made, with_names=False)
+    found = [
+        {int(each) for record in records for each in record.addresses[getattr(record, column)].tolist()}
+        for column in ("is_leaf", "is_call")
+    ]
+    assert found == [exact, sites]
