@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,3 +104,18 @@ def test_a_signal_without_a_log() -> None:
         os.kill(os.getpid(), signal.SIGHUP)
     assert calls == [1]
     assert signal.getsignal(signal.SIGHUP) == before
+
+
+@pytest.mark.parametrize(("is_out_of_patience", "code"), [(False, 130), (True, 0)])
+def test_what_ends_a_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_out_of_patience: bool, code: int
+) -> None:
+    """A second signal interrupts the batch; where it was asked to stop and took too long, it ends as it would have."""
+
+    def watch(_batch: object, _manifest: object, _interval: float, stop: Any, _report: object) -> None:
+        stop.is_out_of_patience = is_out_of_patience
+        raise KeyboardInterrupt
+
+    (tmp_path / "in").mkdir()
+    monkeypatch.setattr("symbolize.cli.batch.keep_watching", watch)
+    assert main(["batch", "--watch", "in", "-b", "bin", "--out", "out", "--no-cache", "-j", "1"]) == code

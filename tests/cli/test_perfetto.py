@@ -9,6 +9,8 @@ from elftools.elf.elffile import ELFFile
 
 from symbolize.cli import main
 from symbolize.formats import load
+from symbolize.cli.selection import FILTERS
+from symbolize.load import load
 from symbolize.profile import Profile
 from tests.support import perfetto_writer as w
 from tests.support.fixture_files import BINARIES, segments
@@ -199,3 +201,18 @@ def test_addresses_lead_to_functions(how: str) -> None:
     wanted = [{each.name for each in table if each["st_value"] == s["st_value"]} for s in code]
     assert len(found) == len(code) > 10
     assert [name for name, some in zip(found, wanted, strict=True) if name not in some] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--annotate", "java"], "changes displayed names"),
+        (["--merge", "all"], "makes one profile"),
+        *(([f"--{name}", "x"], f"--{name} has no effect") for name in (*FILTERS, "drop", "prune-from", "path-prefix")),
+    ],
+    ids=str,
+)
+def test_options_without_effect_on_symbols(options: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What would change only profiles is refused where the symbols of a trace are written, before it is read."""
+    assert main(["no such trace", "-b", ".", "--emit", "module-symbols", *options]) == 2
+    assert why in capsys.readouterr().err

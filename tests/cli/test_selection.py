@@ -2,12 +2,14 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import symbolize
 from symbolize.cli import main
+from symbolize.cli.selection import FILTERS
 from tests.support.batch_runs import trace
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pprof_oracle import summed
@@ -166,3 +168,16 @@ def test_force(capsys: pytest.CaptureFixture[str]) -> None:
     known = {frame.mapping for stack in whole.stacks() for frame in stack if frame.function == "stale"}
     assert stale() == stale("--force") == stale(*BUILDS[:2]) == known
     assert stale(*BUILDS[:2], "--force") < known
+
+
+def test_what_the_options_take(capsys: pytest.CaptureFixture[str]) -> None:
+    """Patterns, but for those that name a label."""
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    taken = {name: re.search(rf"--{name} (\w+)", text) for name in FILTERS}
+    assert {name for name, found in taken.items() if found and found[1] == "KEY"} == {"tagroot", "tagleaf"}
+    assert {name for name, found in taken.items() if found and found[1] == "REGEX"} == FILTERS.keys() - {
+        "tagroot",
+        "tagleaf",
+    }
