@@ -14,8 +14,7 @@ import pytest
 import symbolize
 from symbolize.cli import main, profiles
 from symbolize.core.errors import UsageError
-from symbolize.formats import files
-from symbolize.write import files, outputs, write
+from symbolize.formats import files, outputs, write
 from tests.support.batch_runs import trace
 from tests.support.devices import null_device
 from tests.support.fixture_files import BINARIES, FIXTURES

@@ -8,9 +8,8 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from symbolize.cli import main
-from symbolize.formats import load
 from symbolize.cli.selection import FILTERS
-from symbolize.load import load
+from symbolize.formats import load
 from symbolize.profile import Profile
 from tests.support import perfetto_writer as w
 from tests.support.fixture_files import BINARIES, segments

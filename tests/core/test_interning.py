@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from symbolize.core.interning import Table
+from symbolize.core.interning import InternTable
 
 TOP = (1 << 64) - 1
 KINDS = {
@@ -26,7 +26,7 @@ KINDS = {
 @pytest.mark.parametrize("mixer", [1, 0x9E3779B97F4A7C15])
 def test_rows_of_keys(kind: str, numbered: int, mixer: int) -> None:
     """A key has the row that it got, and another one none, while the table grows; the first keys may be numbered."""
-    table, rows = Table(mixer, numbered), dict(zip(range(1, numbered + 1), range(numbered), strict=True))
+    table, rows = InternTable(mixer, numbered), dict(zip(range(1, numbered + 1), range(numbered), strict=True))
     keys = KINDS[kind]
     for row, key in enumerate(keys, 1000):
         if key not in rows:
@@ -43,9 +43,9 @@ def test_rows_of_keys(kind: str, numbered: int, mixer: int) -> None:
 def test_many_keys_at_once(kind: str) -> None:
     """They get the rows 0, 1, 2 and so on, up to one that is there already."""
     keys = KINDS[kind]
-    table = Table(0x9E3779B97F4A7C15)
+    table = InternTable(0x9E3779B97F4A7C15)
     assert table.put_all(np.array(keys, np.uint64).data) == -1
     assert [table.find(key) for key in keys] == [*range(len(keys))]
     for at in (1, 200):
         again = [*keys[:at], keys[0], *keys[at:]]
-        assert Table(1).put_all(np.array(again, np.uint64).data) == at
+        assert InternTable(1).put_all(np.array(again, np.uint64).data) == at

@@ -11,14 +11,10 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import layer_at, views
 from symbolize.core.cursor import COMPILED
-from symbolize.core.range_kernels import clip_to_parents, inline_depths, lay_rows, merge_runs
-from symbolize.core.ranges import Cover, Gaps, disjoint
-from symbolize.dwarf.decode import function_segments, only_around
-from symbolize.dwarf.files import LineRows
 from symbolize.core.range_kernels import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs
 from symbolize.core.ranges import Cover, Gaps, clip_to, disjoint, union
-from symbolize.dwarf.files import Lines
-from symbolize.dwarf.segments import function_segments, only_around
+from symbolize.dwarf.decode import function_segments, only_around
+from symbolize.dwarf.files import LineRows
 from symbolize.dwarf.unit_ranges import Claims
 from tests.support.seeds import examples
 

@@ -8,7 +8,6 @@ import pytest
 from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.core.verdict import Verdict
 from symbolize.evidence import judge
-from symbolize.evidence.judge import MAX_ITEMS, Judge, Judgement, Observed, joined
 from symbolize.evidence.code import CodePlace
 from symbolize.evidence.judge import MAX_ITEMS, Judge, Judgement, Observed, joined, targets
 from symbolize.evidence.score import Count, Evidence

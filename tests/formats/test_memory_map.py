@@ -367,7 +367,7 @@ def test_hostile_lines_take_no_time(line: bytes) -> None:
 )
 def test_usual_start_beside_others(start: int, limit: int, is_free: bool) -> None:
     """A main binary begins at 0x400000 if no other mapping is between that and where it was mapped."""
-    far, other = Row(0x7E0000000000, 0x7E0000001000, 0, b"a.so"), Row(start, limit, 0, b"b.so")
-    rows = arrange([Row(0x401000, 0x402000, 0x1000, b"x"), far, other])
-    assert rows[0] == (Row(0x400000, 0x402000, 0, b"x") if is_free else Row(0x401000, 0x402000, 0x1000, b"x"))
+    far, other = MapRow(0x7E0000000000, 0x7E0000001000, 0, b"a.so"), MapRow(start, limit, 0, b"b.so")
+    rows = arrange([MapRow(0x401000, 0x402000, 0x1000, b"x"), far, other])
+    assert rows[0] == (MapRow(0x400000, 0x402000, 0, b"x") if is_free else MapRow(0x401000, 0x402000, 0x1000, b"x"))
     assert rows[1:] == [far, other]

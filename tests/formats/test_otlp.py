@@ -758,7 +758,7 @@ def test_how_much_a_file_may_have(monkeypatch: pytest.MonkeyPatch, module: str, 
     )
     message = maker.encode()
     data = message if name != "MAX_MESSAGES" else b"".join(struct.pack(">I", len(message)) + message for _ in range(2))
-    limits = import_module(f"symbolize.load.otlp.{module}")
+    limits = import_module(f"symbolize.formats.otlp.{module}")
     monkeypatch.setattr(limits, name, count)
     assert sum(len(each.profile.samples) for each in load_all(io.BytesIO(data)))
     monkeypatch.setattr(limits, name, count - 1)

@@ -1,8 +1,6 @@
 """perf.data: everything that the reference of the format lists, in both byte orders, as made recordings."""
 
 import io
-from collections.abc import Sequence
-import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from itertools import pairwise
@@ -18,18 +16,11 @@ from symbolize.core.errors import InputError
 from symbolize.core.mapped import ChangedFile
 from symbolize.formats.model import Choice, LoadOptions
 from symbolize.formats.open import load_one
-from symbolize.formats.perf import processes, recording
+from symbolize.formats.perf import header, processes, recording
 from symbolize.formats.perf.build_ids import BuildIds
 from symbolize.formats.perf.header import RecordedBuildId, read_build_id, read_event
 from symbolize.formats.perf.reader import build
 from symbolize.formats.perf.recording import Recording
-from symbolize.load.model import Choice, LoadOptions
-from symbolize.load.open import load_one
-from symbolize.load.perf import header, numbers, processes, recording
-from symbolize.load.perf.build import build
-from symbolize.load.perf.build_ids import BuildIds
-from symbolize.load.perf.header import BuildId, read_build_id, read_event
-from symbolize.load.perf.recording import Recording
 from symbolize.profile import AddressKind, IdOrigin, Profile
 from symbolize.profile.sample_times import TimeConversion
 from tests.support import perf_writer as w

@@ -408,7 +408,7 @@ def test_what_is_not_there_is_remembered_for_some_ids(tmp_path: Path, monkeypatc
     for name in ("bin", "shared"):
         (tmp_path / name).mkdir()
     roots, shared = [str(tmp_path / "bin")], str(tmp_path / "shared")
-    modules = Modules(roots, TableCache(tmp_path / "cache"), shared, None, Metrics())
+    modules = Modules(roots, TableCache(tmp_path / "cache"), shared, None, ServerMetrics())
     ids = [f"{number:02}" * 20 for number in range(4)]
     assert [modules.open(each) for each in ids] == [False] * 4
     assert [modules.is_unknown(each) for each in ids] == [False, False, True, True]
@@ -418,7 +418,7 @@ def test_what_is_not_there_is_remembered_for_some_ids(tmp_path: Path, monkeypatc
 def test_a_binary_whose_table_cannot_be_made_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its descriptors are not lost with it."""
     (tmp_path / "shared").mkdir()
-    modules = Modules([str(BINARIES)], TableCache(tmp_path / "cache"), str(tmp_path / "shared"), None, Metrics())
+    modules = Modules([str(BINARIES)], TableCache(tmp_path / "cache"), str(tmp_path / "shared"), None, ServerMetrics())
     closed: list[str] = []
     with monkeypatch.context() as patch:
         patch.setattr("symbolize.symbols.Binary.prepare", lambda _: 1 // 0)

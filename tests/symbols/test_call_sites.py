@@ -6,21 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symbolize.evidence.tail_calls import MAX_DEPTH, MAX_STEPS, Chain, TailCalls
+from symbolize.core.folded_code import FoldedCode, FoldedFunction, FoldingEvidence
+from symbolize.evidence.tail_calls import MAX_CHAINS, MAX_DEPTH, MAX_STEPS, Chain, TailCalls
 from symbolize.symbols import Binary
 from symbolize.symbols.call_sites import UNITS_AT_ONCE, UNKNOWN, CallSites, Definition, TailCall
-from tests.support.dwarf_writer import As, Die, Index, Ref, Unit, die, function
-from symbolize.symbols.call_graph import (
-    MAX_CHAINS,
-    MAX_DEPTH,
-    MAX_STEPS,
-    UNKNOWN,
-    CallGraph,
-    Chain,
-    Definition,
-    TailCall,
-)
-from symbolize.symbols.call_sites import UNITS_AT_ONCE
 from symbolize.symbols.functions import DISTANCES
 from tests.support.dwarf_writer import As, C, Die, Index, Ref, Unit, die, function
 from tests.support.elf_writer import FUNC, LOCAL, Symbol
@@ -29,6 +18,7 @@ from tests.support.programs import unit
 from tests.support.split_writer import at, skeleton, split_file, split_unit
 
 WIDTH = 5000
+F_AND_G = [FoldedCode(0x1200, 0x1240, FoldingEvidence.DEFINITIONS, [FoldedFunction(b"f"), FoldedFunction(b"g")])]
 
 
 class Wide(CallSites):
@@ -285,19 +275,22 @@ def test_units_that_are_walked_in_parts() -> None:
 def test_without_debug_information() -> None:
     """Symbols alone say nothing of calls."""
     binary = Binary([image_of(symbols=[Symbol("f", 0x1000, 8), Symbol("g", 0x1000, 8)])])
-    assert binary.call_graph() is None
-    calls = binary.calls([[b"f", b"g"]], np.array([0x1000], np.uint64))
+    assert binary.call_sites() is None
+    calls = binary.calls(
+        F_AND_G,
+        np.array([0x1000], np.uint64),
+    )
     assert (len(calls.return_vaddr), calls.functions) == (0, [])
 
 
-class Listed(CallGraph):
+class Listed(CallSites):
     """Functions with tail calls to some others, and what their DIEs are if these are not they themselves; none has a
     name from 1000 on."""
 
     def __init__(self, calls: dict[int, Sequence[int]], dies: dict[int, int] | None = None) -> None:
         self._calls, self._dies = calls, dies or {}
 
-    def _definition(self, function: int) -> Definition | None:
+    def definition(self, function: int) -> Definition | None:
         die = self._dies.get(function, function)
         return Definition(die, True, UNKNOWN, [TailCall(die, each) for each in self._calls.get(die, ())])
 
@@ -323,7 +316,7 @@ LAST = 999
 def test_what_is_followed(graph: Listed, chains: list[tuple[int, ...]], is_whole: bool) -> None:
     """A function is on a chain once, by whichever of its DIEs it is called. What has no name leads anywhere, and with
     very many chains these are not all."""
-    found, whole = graph.chains(1, lambda function: function == LAST)
+    found, whole = TailCalls(graph).chains(1, lambda function: function == LAST)
     assert ([tuple(each for each, _ in chain) for chain in found], whole) == (chains, is_whole)
 
 
@@ -331,8 +324,8 @@ def test_calls_at_several_distances() -> None:
     """An address is inside of a call if one returns to the next byte; only else it is a return address itself."""
     calls = [call("first", RETURN), call("last", RETURN + 1)]
     first = function("first", 0x1200, 0x40, label="first", **LISTED)
-    graph = graph_of(function("main", 0x1100, 0x80, *calls, **LISTED), first)
-    sites = graph.sites(np.arange(RETURN - 2, RETURN + 3, dtype=np.uint64))
+    graph = calls_of(function("main", 0x1100, 0x80, *calls, **LISTED), first)
+    sites = graph.at(np.arange(RETURN - 2, RETURN + 3, dtype=np.uint64))
     assert sites.is_call.tolist() == [False, True, True, True, False]
     assert [graph.key(each) for each in sites.callee[1:4].tolist()] == [b"first", b"last", b"last"]
 
@@ -340,7 +333,7 @@ def test_calls_at_several_distances() -> None:
 def test_the_declaration_decides_among_namesakes() -> None:
     """Of several functions of one name that is called which is declared where the call's is."""
     places = (0x1200, 0x1300)
-    graph = graph_of(
+    graph = calls_of(
         function("main", 0x1100, 0x80, call("declared", RETURN), **LISTED),
         die("subprogram", name="helper", declaration=True, decl_line=2, label="declared"),
         *(
@@ -356,9 +349,9 @@ def test_the_declaration_decides_among_namesakes() -> None:
 @pytest.mark.parametrize("has_symbols", [False, True])
 def test_very_many_namesakes(monkeypatch: pytest.MonkeyPatch, has_symbols: bool, limit: int) -> None:
     """Functions of one name are told apart if they are not very many."""
-    monkeypatch.setattr("symbolize.symbols.call_graph.MAX_NAMESAKES", limit)
+    monkeypatch.setattr("symbolize.symbols.call_sites.MAX_NAMESAKES", limit)
     places = (0x1200, 0x1300)
-    graph = graph_of(
+    graph = calls_of(
         function("main", 0x1100, 0x80, call("declared", RETURN), **LISTED),
         die("subprogram", name="helper", declaration=True, decl_line=2, label="declared"),
         *(
@@ -375,14 +368,14 @@ def test_very_many_namesakes(monkeypatch: pytest.MonkeyPatch, has_symbols: bool,
 def test_functions_without_a_name_are_not_each_other() -> None:
     """What a call names by a DIE without a name is unknown, though a function without one is there."""
     parts = [(0x1200, 0x1208), (0x1210, 0x1218)]
-    graph = graph_of(
+    graph = calls_of(
         function("main", 0x1100, 0x80, call("nameless", RETURN), call("helper", RETURN + 8), **LISTED),
         die("subprogram", declaration=True, label="nameless"),
         die("subprogram", name="helper", declaration=True, label="helper"),
         die("subprogram", tail_call("last", 0x1204), ranges=parts, **LISTED),
         more=[Symbol("helper", 0x1300, 0x40, FUNC, LOCAL)],
     )
-    graph.prepare(graph.sites(np.array([RETURN - 1, RETURN + 7], np.uint64)).callee.tolist())
+    graph.define(graph.at(np.array([RETURN - 1, RETURN + 7], np.uint64)).callee.tolist())
     assert chains_to_last(graph) == ([], False)
 
 
@@ -413,7 +406,7 @@ def test_jumps_through_tables(jumps: list[int] | None, has_symbol: bool, is_whol
     builder = Binary([image_of(units, symbols=symbols)])._builder
     assert builder.dwarf is not None
     places = None if jumps is None else np.array(jumps, np.uint64)
-    graph = CallGraph(builder.dwarf, builder.symbols, places, DISTANCES[:2], believes_all=False)
+    graph = CallSites(builder.dwarf, builder.symbols, places, DISTANCES[:2], believes_all=False)
     assert chains_to_last(graph) == (([[0x1210]], True) if is_whole else ([], False))
 
 
@@ -424,10 +417,10 @@ def test_lists_that_are_believed(at_once: bool) -> None:
         unit(function("f", low, 0x40, call("f", low + 8), label="f", **LISTED), low_pc=low, high_pc=0x40, producer=by)
         for low, by in ((0x1100, "clang version 19.1.7"), (0x1200, "GNU C++17 12.2.0"))
     ]
-    graph = Binary([image_of(units)]).call_graph(believes_all=True)
+    graph = Binary([image_of(units)]).call_sites(believes_all=True)
     assert graph is not None and not graph.may_lack_calls
     for asked in [[0x1107, 0x1207]] if at_once else [[0x1107], [0x1207]]:
-        graph.sites(np.array(asked, np.uint64))
+        graph.at(np.array(asked, np.uint64))
         assert graph.may_lack_calls
 
 
@@ -442,7 +435,10 @@ def test_calls_by_pointers_beside_others() -> None:
             high_pc=0x400,
         )
     ]
-    calls = Binary([image_of(units)]).calls([[b"f", b"g"]], np.array([RETURN - 1], np.uint64))
+    calls = Binary([image_of(units)]).calls(
+        F_AND_G,
+        np.array([RETURN - 1], np.uint64),
+    )
     assert calls.return_vaddr.tolist() == [RETURN] * 2
     called = {calls.functions[row].name if row >= 0 else None for row in calls.callee.tolist()}
     assert called == {b"f", None} and {calls.functions[row].name for row in calls.caller.tolist()} == {b"main"}

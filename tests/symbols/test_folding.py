@@ -694,18 +694,21 @@ def test_names_that_are_known_are_no_places() -> None:
     units = [c_unit(rows=[(0x1000, line)], **CLAIM) for line in (4, 10)]
     symbols = [S("_Z5firstv", 0x1000, 4), S("_Z6secondv", 0x1000, 4)]
     (code,) = shared_of(Binary([image_of(units, symbols=symbols)]).table())
-    assert [(each.name, each.line) for each in code.candidates] == [(b"_Z5firstv", 0), (b"_Z6secondv", 0)]
+    assert [(each.name, each.line) for each in code.functions] == [(b"_Z5firstv", 0), (b"_Z6secondv", 0)]
 
 
 def test_a_definition_of_another_file() -> None:
     """A folded sequence is not that of a function that is declared in another file (rule R158)."""
     other = die("subprogram", name="other", low_pc=0, high_pc=4, decl_file=2, decl_line=9)
-    for declared, expected in ((2, Candidate(b"", b"/src/a.c", 10)), (1, Candidate(b"other", b"/src/a.c", 9))):
-        attributes = tuple((name, declared if name == "decl_file" else value) for name, value in other.attributes)
+    for declared, expected in (
+        (2, FoldedFunction(b"", b"/src/a.c", 10)),
+        (1, FoldedFunction(b"other", b"/src/a.c", 9)),
+    ):
+        attributes = tuple((key, declared if key == "decl_file" else value) for key, value in other.attributes)
         files = [("a.c", 0), ("b.c", 0)]
         lost = c_unit(replace(other, attributes=attributes), rows=[(0x1000, 10)], files=files, fmt=Format(4))
         (code,) = shared_of(Binary([image_of([c_unit(FIRST, rows=[(0x1000, 4)]), lost])]).table())
-        assert code.candidates == [Candidate(b"first", b"/src/a.c", 3), expected]
+        assert code.functions == [FoldedFunction(b"first", b"/src/a.c", 3), expected]
 
 
 def test_ranges_of_several_sizes() -> None:
@@ -714,7 +717,7 @@ def test_ranges_of_several_sizes() -> None:
     symbols = [S(name, 0x1000, size) for size, names in ((4, "ab"), (16, "cd")) for name in names]
     symbols.append(S("e", 0x1008, 4))
     shared = shared_of(Binary([image_of(symbols=symbols)]).table())
-    assert [(code.begin, code.end, [each.name for each in code.candidates]) for code in shared] == [
+    assert [(code.begin, code.end, [each.name for each in code.functions]) for code in shared] == [
         (0x1000, 0x1004, [b"a", b"b"]), (0x1004, 0x1008, [b"c", b"d"]), (0x100C, 0x1010, [b"c", b"d"]),
     ]  # fmt: skip
 
@@ -722,6 +725,6 @@ def test_ranges_of_several_sizes() -> None:
 def test_parts_below_the_entry() -> None:
     """A range does not reach below its begin, though the function does."""
     decoded = SimpleNamespace(segment_start=np.array([0xFF0, 0x1008, 0x1020], np.uint64))
-    verdict = SharedCode(0x1000, 0x1010, FoldingEvidence.DEFINITIONS, [])
+    verdict = FoldedCode(0x1000, 0x1010, FoldingEvidence.DEFINITIONS, [])
     entered = np.array([0x1000, 0x1000, 0x1020], np.uint64)
     assert list(_where_entered(decoded, entered, verdict)) == [(0x1000, 0x1010)]  # type: ignore[arg-type]
