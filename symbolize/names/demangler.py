@@ -8,7 +8,6 @@ import cython
 MAX_NAME = 1 << 16
 """A name that is longer is kept as it is (R117, hostile names). Of a C++ name only the part that the mode shows counts:
 it may be too long in `full` and readable in `default`."""
-# Interpreted, a level takes up to two calls, of which Python allows 1,000.
 MAX_DEPTH = 320
 MAX_STEPS = 1 << 17
 _MAX_OUTPUT = cython.declare(cython.int, 1 << 20)

@@ -410,6 +410,7 @@ print(json.dumps([text if text is None else text.decode("latin-1") for text in t
 def test_the_sources_give_the_same_answers(tmp_path: Path) -> None:
     """Compiled and interpreted readers agree."""
     cases = [*GOLDEN, *(row[0] for row in MODERN), *(name for name, _ in SHAPES), *TRAPS, *(n for n, _ in BETTER)]
+    cases += [b"_Z1fIX" + b"nw" * 400, b"_Z1f" + b"DvL" * 400, b"_Z1fI" + b"Z1a" * 400]  # deeper than Python's calls
     (tmp_path / "names.json").write_text(json.dumps([name.decode("latin-1") for name in cases]))
     (tmp_path / "read.py").write_text(SCRIPT)
     printed = interpreted.run(tmp_path, tmp_path / "read.py", str(tmp_path / "names.json"))
