@@ -9,3 +9,4 @@ cdef class CppDemangler:
     cdef CppPrinter printer
 
     cpdef object demangle(self, bytes name, int mode)
+    cdef bytes text(self, bytes name, int mode)

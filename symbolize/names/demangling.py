@@ -72,12 +72,18 @@ class CppDemangler:
     def demangle(self, name: bytes, mode: cython.int) -> bytes | None:
         """The text of a name that starts with `_Z` in a mode; None if it is malformed, unknown or costs too much."""
         self.printer.refused = False
-        try:
-            node = self.parser.parse(name)
-            return self.printer.print(node, mode) if node else None
-        except RecursionError:  # interpreted, nesting takes up to five calls a level, of which Python allows 1,000
-            self.printer.refused = True
-            return None
+        if not cython.compiled:
+            try:
+                return self.text(name, mode)
+            except RecursionError:  # nesting takes up to five calls a level, of which Python allows 1,000
+                self.printer.refused = True
+                return None
+        return self.text(name, mode)
+
+    def text(self, name: bytes, mode: cython.int) -> bytes | None:
+        """The same, as deep as calls can nest."""
+        node = self.parser.parse(name)
+        return self.printer.print(node, mode) if node else None
 
     def gave_up(self) -> bool:
         """Whether the last name was refused for what it costs."""
