@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(path for path in (ROOT / "symbolize").rglob("*.py") if path.parent.name != "proto")
 MAX_MODULE = 1000
 MAX_FUNCTION = 80
+MAX_PARAMETERS = 8
 HOT_LOOPS = {
     "core/range_kernels.py:sweep",
     "dwarf/abbrevs.py:fill_tables",
@@ -65,6 +66,30 @@ def test_functions_are_short(trees: dict[str, ast.Module]) -> None:
         and (node.end_lineno or 0) - node.lineno >= MAX_FUNCTION
     }
     assert long == HOT_LOOPS
+
+
+def test_class_names_stand_once(trees: dict[str, ast.Module]) -> None:
+    """So that a search for one finds it alone."""
+    modules: dict[str, list[str]] = {}
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, []).append(name)
+    twice = [f"{name}: {', '.join(places)}" for name, places in modules.items() if len(places) > 1]
+    assert not twice, "\n".join(twice)
+
+
+def test_functions_have_few_parameters(trees: dict[str, ast.Module]) -> None:
+    """Kernels aside, which get their columns one by one: what belongs together is one value."""
+    kernels = {name_of(path) for path in SOURCES if path.read_text().startswith("# cython:")}
+    long = []
+    for name, tree in trees.items():
+        for node in ast.walk(tree) if name not in kernels else ():
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                own = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                if len(own) - (own[:1] in (["self"], ["cls"])) > MAX_PARAMETERS:
+                    long.append(f"{name}:{node.name}")
+    assert not long, "\n".join(long)
 
 
 def test_numbers_have_names(trees: dict[str, ast.Module]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,10 +62,16 @@ def only_around(begin: UInt64, end: UInt64, owner: Int64, vaddrs: UInt64, count:
     return begin[kept], end[kept], owner[kept]
 
 
+class OwnedRanges(NamedTuple):
+    """Ranges of code, and the node that each belongs to."""
+
+    begin: UInt64
+    end: UInt64
+    owner: Int64
+
+
 def function_segments(
-    begin: UInt64,
-    end: UInt64,
-    owner: Int64,
+    ranges: OwnedRanges,
     parent: Int64,
     unit: Int64,
     lines: LineRows,
@@ -82,6 +88,7 @@ def function_segments(
     the starts of these segments of one byte. `problems` and `unknown`, if a function is uncertain, receive what was
     left out.
     """
+    begin, end, owner = ranges
     empty = begin == end
     empty_functions = None
     if empty.any():
@@ -576,8 +583,8 @@ class Dwarf:
         unknown: Gaps = []
 
         def build_layers() -> tuple[tuple[UInt64, Int64, UInt64], tuple[UInt64, Int64]]:
-            functions = begin, end, owner, parent, unit
-            segments = function_segments(*functions, lines, self.claims, problems, unknown)
+            ranges = OwnedRanges(begin, end, owner)
+            segments = function_segments(ranges, parent, unit, lines, self.claims, problems, unknown)
             return segments, line_rows(lines, segments, unit, self.claims, problems, unknown)
 
         if job is not None:

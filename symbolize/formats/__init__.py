@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from symbolize.core.arrays import Bool
-    from symbolize.formats.model import Choice, LoadedProfile
+    from symbolize.formats.model import Choice, LoadedProfile, OffCpuMode
     from symbolize.formats.outputs import View
-    from symbolize.formats.simpleperf.reader import OffCpuMode
     from symbolize.profile import Profile
 
 __all__ = ["encode", "load", "load_all", "write", "write_module_symbols", "write_otlp"]
@@ -178,6 +177,7 @@ def write_otlp(
     from symbolize.core.errors import UsageError, check_type
     from symbolize.formats.model import LoadedProfile
     from symbolize.formats.otlp.lines import OtlpLines
+    from symbolize.formats.otlp.stacks import profiles_of_stacks
 
     check_type("profiles", profiles, "a sequence of LoadedProfiles", Sequence)
     for loaded in profiles:
@@ -187,7 +187,7 @@ def write_otlp(
     if container is None or any(each.container is not container for each in profiles):
         raise UsageError("an OTLP message can only be written for the profiles of one input")
     lines = OtlpLines(container)
-    for profile in container.stacks(profiles):
+    for profile in profiles_of_stacks(profiles):
         result = symbolizer.symbolize(profile)
         lines.add(result.profile, result.resolved)
     lines.write(destination)

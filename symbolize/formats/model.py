@@ -3,13 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 if TYPE_CHECKING:
     from symbolize.formats.otlp.build import OtlpGroup
     from symbolize.formats.otlp.containers import Container
-    from symbolize.formats.simpleperf.reader import OffCpuMode
     from symbolize.profile.model import Profile
+
+OffCpuMode = Literal["on-cpu", "off-cpu", "on-off-cpu", "mixed-on-off-cpu"]
+"""Samples of simpleperf: those on the processor, those off it, both apart, or both in one (the default)."""
 
 
 @dataclass(frozen=True)

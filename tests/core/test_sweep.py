@@ -13,7 +13,7 @@ from symbolize.core.arrays import layer_at, views
 from symbolize.core.cursor import COMPILED
 from symbolize.core.range_kernels import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs
 from symbolize.core.ranges import Cover, Gaps, clip_to, disjoint, union
-from symbolize.dwarf.decode import function_segments, only_around
+from symbolize.dwarf.decode import OwnedRanges, function_segments, only_around
 from symbolize.dwarf.files import LineRows
 from symbolize.dwarf.unit_ranges import Claims
 from tests.support.seeds import examples
@@ -231,7 +231,7 @@ def segments_of(
     """`function_segments`, of copies of the ranges."""
     ranges = (column.copy() for column in (begin, end, owner))
     gaps: Gaps = [] if unknown is None else unknown
-    return function_segments(*ranges, parents, units, cast(LineRows, Uncovered()), claims, [], gaps)
+    return function_segments(OwnedRanges(*ranges), parents, units, cast(LineRows, Uncovered()), claims, [], gaps)
 
 
 class Uncovered:

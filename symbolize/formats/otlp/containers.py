@@ -16,9 +16,7 @@ from symbolize.core.errors import InputError
 from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, MAX_VARINT, NUMBER, VARINT, WIRE_TYPE, varint
 
 if TYPE_CHECKING:
-    from symbolize.formats.model import LoadedProfile
     from symbolize.formats.otlp.dictionary import Dictionary
-    from symbolize.profile.model import Profile
 
 JSON: Final = re.compile(rb'\s*\{\s*"(?:resourceProfiles|resource_profiles|dictionary)"\s*:\s*[\[{]', re.ASCII)
 
@@ -198,13 +196,6 @@ class Container:
     def without_names(self) -> Bool:
         """Which locations of all messages have no lines, or only such as stand in for names: bool[n]."""
         return np.concatenate([np.zeros(0, np.bool_), *(each.without_names for each in self.dictionaries)])
-
-    def stacks(self, profiles: Sequence["LoadedProfile"]) -> Iterator["Profile"]:
-        """The profiles that have to be symbolized for the lines of some profiles of the input: all their locations,
-        most of them once."""
-        from symbolize.formats.otlp.stacks import profiles_of_stacks
-
-        return profiles_of_stacks(profiles)
 
     def framed(self, messages: Iterable[bytes]) -> Iterator[bytes]:
         """Other messages in the same container. That of JSON is none for one message, and lengths for several."""

@@ -18,7 +18,7 @@ and switches of a thread are sorted by time, stably; a sample off the processor 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ from symbolize.core.interning import random_mixer
 from symbolize.core.mapped_names import RUN_TIME, Mapped, mapped_by
 from symbolize.core.protobuf import NUMBER
 from symbolize.formats.content import Content
-from symbolize.formats.model import LoadedProfile, LoadOptions, only
+from symbolize.formats.model import LoadedProfile, LoadOptions, OffCpuMode, only
 from symbolize.formats.perfetto.wire import message, spans
 from symbolize.formats.samples import VALUES
 from symbolize.formats.simpleperf import MAGIC, numbers
@@ -69,9 +69,8 @@ from symbolize.proto import report_sample_tags as tags
 VERSION: Final = 1
 HEADER_SIZE: Final = len(MAGIC) + 2
 READ_AHEAD: Final = 1 << 18
-__all__ = ["OffCpuMode", "load", "read"]
+__all__ = ["load", "read"]
 
-OffCpuMode = Literal["on-cpu", "off-cpu", "on-off-cpu", "mixed-on-off-cpu"]
 DEFAULT_MODE: Final = "mixed-on-off-cpu"
 
 INT64_MAX: Final = (1 << 63) - 1
