@@ -167,3 +167,42 @@ def test_bad_files(tmp_path: Path) -> None:
     symbolizer = Symbolizer(options=Options(proguard_maps=[written(tmp_path, "hello\n")]))
     with pytest.raises(InputError, match="line 1"):
         symbolizer.symbolize(loaded([java(Line("a.a.a.a", "", 4))]))
+
+
+KEPT = """\
+com.acme.K -> com.acme.K:
+# {"id":"sourceFile","fileName":"K.kt"}
+    7:7:void a():7:7 -> a
+    7:7:void b():9 -> a
+    1:3:void m():20:22 -> m
+    5:5:void n():5 -> n
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "changes"),
+    [
+        (Line("com.acme.K.a", "K.kt", 7), [("com.acme.K.a", "K.kt", 7), ("com.acme.K.b", "K.kt", 9)], True),
+        (Line("com.acme.K.m", "K.kt", 2), [("com.acme.K.m", "K.kt", 21)], True),
+        (Line("com.acme.K.n", "K.kt", 5), [("com.acme.K.n", "K.kt", 5)], False),
+        (Line("com.acme.K.n", "SourceFile", 5), [("com.acme.K.n", "K.kt", 5)], True),
+        # Numbers that no line has.
+        (Line("com.acme.K.m", "K.kt", 2 + (1 << 32)), [("com.acme.K.m", "K.kt", 2 + (1 << 32))], False),
+        (Line("com.acme.K.m", "K.kt", -1), [("com.acme.K.m", "K.kt", -1)], False),
+    ],
+)
+def test_classes_that_keep_their_names(
+    tmp_path: Path, line: Line, expected: list[tuple[str, str, int]], changes: bool
+) -> None:
+    """They have files and lines of the source, and frames that were inlined, all the same."""
+    made = loaded([java(line)])
+    assert Deobfuscator([written(tmp_path, KEPT)]).apply(made).tolist() == [changes]
+    (frames,) = frames_of(made)
+    assert [(name, file, number) for name, _, file, number, _ in frames] == expected
+
+
+def test_functions_without_a_system_name(tmp_path: Path) -> None:
+    """The name that they had becomes that."""
+    made = loaded([java(Line("a.a.a.a", "SourceFile", 2, system_name=""))])
+    Deobfuscator([written(tmp_path)]).apply(made)
+    assert frames_of(made) == [[("com.acme.Codec.encode", "a.a.a.a", "Codec.kt", 21, 0)]]

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +17,13 @@ from symbolize import Options, Profile, Result, Symbolizer, load
 from symbolize.cli import main
 from symbolize.core.arrays import offsets_of
 from symbolize.formats import encode
+from symbolize.enrich.shared_code import UNDECIDED, Namesakes, SharedCode, functions_called
 from symbolize.names import MODES, Mode
 from symbolize.profile import Samples
 from symbolize.symbols import binary
 from symbolize.symbols.build import Builder
+from symbolize.symbols.functions import Calls
+from symbolize.write import encode
 from tests.support.profile_frames import frames_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -222,3 +227,47 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(profile), "-b", str(folder), "-o", str(tmp_path / "out.pb.gz"), "--no-cache"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "of the frames are in code that functions share; the callers name 9" in text
+
+
+CALLEES = ("a", "b")
+CALLERS = ("f", "g")
+MADE: dict[str, tuple[list[tuple[str, str | None]], list[tuple[str, str | None]], list[str | None]]] = {
+    "one call": ([("main", "a")], [], ["a"]),
+    "the same call twice": ([("main", "b"), ("main", "b")], [], ["b"]),
+    "calls of two": ([("main", "a"), ("main", "b")], [], [None]),
+    "one by a pointer": ([("main", None)], [], [None]),
+    "another one by a pointer": ([("main", "a"), ("main", None)], [], [None]),
+    "of a function that is none of them": ([("main", "c")], [], [None]),
+    "by the caller that was called": ([("f", "a"), ("g", "b")], [("main", "g")], ["b", "g"]),
+    "by a caller that nobody knows": ([("f", "a"), ("g", "b")], [("main", None)], [None, None]),
+    "by a function that is no caller": ([("h", "a")], [("main", None)], [None, None]),
+    "by one of them": ([("f", "a"), ("h", "b")], [("main", "f")], ["a", "f"]),
+}
+
+
+@pytest.mark.parametrize("case", MADE)
+def test_which_function_was_called(case: str) -> None:
+    """What all calls at a site say that are made by the function that the caller is known to be; else none."""
+    first, second, expected = MADE[case]
+    names = sorted({name for pair in (*first, *second) for name in pair if name})
+    sites = [(0x110 + 0x100 * depth, *pair) for depth, made in enumerate((first, second)) for pair in made]
+    calls = Calls(
+        np.array([site for site, _, _ in sites], np.uint64),
+        np.array([names.index(by) for _, by, _ in sites], np.int64),
+        np.array([names.index(to) if to else -1 for _, _, to in sites], np.int64),
+        [Function(name.encode(), b"", b"", 0) for name in names],
+    )
+    vaddrs = np.array([0x10F, 0x20F], np.uint64)
+    answer = SimpleNamespace(calls=calls, vaddrs=vaddrs, machine="EM_X86_64")
+    lookup = SimpleNamespace(rows=np.array([1, 2], np.int64), answer=answer)
+    shared = [
+        SharedCode(np.array([row]), [(name, name, "", 0) for name in functions])
+        for row, functions in enumerate((CALLEES, CALLERS))
+    ]
+    group = np.array([0, 1 if second else -1, -1], np.int64)
+    samples = SimpleNamespace(locations=np.arange(3, dtype=np.int32), location_offsets=np.array([0, 3], np.int64))
+    at = np.flatnonzero(group >= 0)
+    profile: Any = SimpleNamespace(samples=samples)
+    chosen = functions_called(profile, Namesakes(shared), group, at, [lookup])  # type: ignore[list-item]
+    functions = (CALLEES, CALLERS)
+    assert [functions[i][row] if row >= 0 else None for i, row in enumerate(chosen.tolist())] == expected
