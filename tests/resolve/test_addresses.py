@@ -11,7 +11,9 @@ from symbolize.elf import Section, Segment
 from symbolize.profile import NONE, Locations, Mappings, Profile, assign_mappings
 from symbolize.profile.assignment import covers_everything
 from symbolize.resolve.addresses import (
+    candidate_bases,
     fits,
+    in_code,
     load_segments,
     map_module_addresses,
     to_vaddrs,
@@ -369,3 +371,39 @@ def test_parts_of_the_code_of_a_debug_file(first: int, offset: int, size: int, i
     ]
     placed = load_segments(segments, BASE, BASE + size, offset)
     assert placed == ([segments[1]._replace(file_offset=0x2000, file_size=0x2801)] if is_placed else None)
+
+
+EMPTY = Segment(0, 0x1000, 0, 0, 0x1000, True)
+
+
+FIRST_BYTE = TOP + 1 - 0x900
+
+
+@pytest.mark.parametrize(
+    ("segments", "is_offset", "distances", "unproven"),
+    [
+        (PIE, False, [0, 0x1000], 2),
+        (PIE, True, [0, 0x1000], 1),
+        (LLD, False, [0, 0x201000, FIRST_BYTE], 2),
+        (LLD, True, [0, 0x200000, 0x201000, FIRST_BYTE], 2),
+        ([EMPTY, *LLD], False, [0, 0x201000, FIRST_BYTE], 2),  # which is in no memory
+        ([EMPTY, *LLD], True, [0, 0x200000, 0x201000, FIRST_BYTE], 2),
+        ([PIE[0], PIE[2]], True, [], 0),
+        ([], True, [], 0),
+    ],
+)
+def test_what_addresses_count_from(
+    segments: list[Segment], is_offset: bool, distances: list[int], unproven: int
+) -> None:
+    """Vaddrs first, then where the file is loaded, if they may be offsets, its code, and the first byte of that; each
+    distance once, the last ones with proof only (rule R163)."""
+    bases = candidate_bases(segments, is_offset=is_offset)
+    assert [each.distance for each in bases] == distances
+    assert [each.needs_proof for each in bases] == [row >= unproven for row in range(len(bases))]
+
+
+def test_ends_of_code() -> None:
+    """An address is in code up to the last byte that a segment has in memory."""
+    vaddrs = np.array([0xFFF, 0x1000, 0x3344, 0x3345, 0x4000, TOP], np.uint64)
+    assert in_code(vaddrs, PIE).tolist() == [False, True, True, False, False, False]
+    assert in_code(vaddrs, [Segment(0, TOP - 0xFFF, 0, 0x2000, 0x1000, True)]).tolist() == [False] * 6
