@@ -407,3 +407,10 @@ def test_ends_of_code() -> None:
     vaddrs = np.array([0xFFF, 0x1000, 0x3344, 0x3345, 0x4000, TOP], np.uint64)
     assert in_code(vaddrs, PIE).tolist() == [False, True, True, False, False, False]
     assert in_code(vaddrs, [Segment(0, TOP - 0xFFF, 0, 0x2000, 0x1000, True)]).tolist() == [False] * 6
+
+
+def test_code_without_bytes_begins_nowhere() -> None:
+    """A segment of code that the file has no bytes of does not say where the others begin (rule R147)."""
+    empty = Segment(0, 0, 0, 0x1000, 0x1000, True)
+    for segments in (PIE, [empty, *PIE]):
+        assert true_offset(segments, BASE + 0x1000, BASE + 0x4000, 0, verified=False) == 0x1000

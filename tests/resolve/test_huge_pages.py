@@ -13,7 +13,8 @@ import symbolize
 from symbolize import Reason, Symbolizer
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage, Segment, inside_calls
-from symbolize.resolve.huge_pages import FileLayout, is_in_text, load_distances
+from symbolize.profile import AddressKind
+from symbolize.resolve.huge_pages import FileLayout, is_in_text, is_moved_text, load_distances
 from symbolize.resolve.mapping_record import records_of
 from symbolize.symbols import Binary
 from tests.support.fixture_files import BINARIES, FIXTURES
@@ -320,3 +321,34 @@ def test_larger_pages() -> None:
     segments = [Segment(0x1_2340, 0x2_2340, 0x100, 0x100, 0x1_0000, True)]
     mapping: Any = SimpleNamespace(start=0x4000_0000, file_offset=0x1_0000)
     assert load_distances(mapping, FileLayout("ET_DYN", segments)) == [(0x2_0000 - 0x4000_0000) % (1 << 64)]
+
+
+TOP_OF_USERS = 0x8000_0000_0000_0000
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_moved"),
+    [
+        ({}, True),
+        ({"filename": "/anon_hugepage"}, True),
+        ({"filename": "/lib/x.so"}, False),
+        ({"build_id": "ab" * 20}, False),
+        ({"start": 0}, False),
+        ({"start": 0x1000, "limit": 0x1000}, False),
+        ({"limit": TOP_OF_USERS}, True),
+        ({"limit": TOP_OF_USERS + 1}, False),
+        *(({"kind": kind}, kind == AddressKind.PROCESS) for kind in AddressKind),
+    ],
+)
+def test_what_may_be_moved_text(changes: dict[str, Any], is_moved: bool) -> None:
+    """Memory of a process without a file, below the kernel; addresses of another kind are in no memory."""
+    made: Any = {"build_id": "", "kind": AddressKind.PROCESS, "start": 0x1000, "limit": 0x2000, "filename": "//anon"}
+    assert is_moved_text(SimpleNamespace(**made | changes)) == is_moved  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("offset", "is_in"), [(0xFFF, False), (0x1000, True), (0x1FFF, True), (0x2000, False)])
+def test_which_segment_a_mapping_is_of(offset: int, is_in: bool) -> None:
+    """The one that has the byte of the file at which the mapping begins."""
+    layout = FileLayout("ET_DYN", [Segment(0x1000, 0x2_1000, 0x1000, 0x1000, 0x1000, True)])
+    mapping: Any = SimpleNamespace(start=0x4000_0000, file_offset=offset)
+    assert load_distances(mapping, layout) == ([(offset + 0x2_0000 - 0x4000_0000) % (1 << 64)] if is_in else [])
