@@ -274,7 +274,8 @@ class FakeCode:
         return np.array([other.get(each, 0x9100) for each in vaddrs.tolist()], np.uint64)
 
     def has_frame(self, vaddrs: UInt64) -> Bool:
-        return vaddrs != np.uint64(0x9110)
+        result: Bool = vaddrs != np.uint64(0x9110)
+        return result
 
     def leads_to(self, target: int, vaddr: int) -> bool | None:
         return None if vaddr == 0x9F00 else vaddr & ~0xFF == target

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,7 +78,7 @@ def test_longest_chain(links: int, is_found: bool) -> None:
 
 
 RETURN = 0x1110
-LISTED = {"call_all_calls": As("flag_present", True)}
+LISTED: dict[str, Any] = {"call_all_calls": As("flag_present", True)}
 
 
 def call(callee: str, vaddr: int | None) -> Die:

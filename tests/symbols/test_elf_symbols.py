@@ -271,7 +271,7 @@ def test_which_file_knows_most() -> None:
     assert ranks == [0, 1, 1, 1, 2, 3]
 
 
-def table_of(*symbols: Symbol, **facts: bool) -> Symbols:
+def table_of(*symbols: Symbol, **facts: Any) -> Symbols:
     """A table of symbols with the source files of local ones."""
     image = ElfImage.parse(memoryview(elf_writer.elf_file([elf_writer.text()], symbols=symbols)), "x")
     found = read_symbols(image, ".symtab")

@@ -655,8 +655,8 @@ def test_verdicts_on_one_address() -> None:
         assert _disjoint(given) == [verdicts[1], verdicts[3]]
 
 
-ASSEMBLY = {"language": 0x8001}
-CLAIM = {"low_pc": 0x1000, "high_pc": 0x100}
+ASSEMBLY: dict[str, Any] = {"language": 0x8001}
+CLAIM: dict[str, Any] = {"low_pc": 0x1000, "high_pc": 0x100}
 FIRST = defined("first", 0x1000, 3)
 BORDERS: dict[str, tuple[Sequence[Symbol], list[Unit], bool]] = {
     "one name declared twice": (PAIR, [c_unit(FIRST), c_unit(defined("first", 0, 9), rows=[(0x1000, 10)])], False),
