@@ -106,3 +106,19 @@ def test_which_inputs_are_done_again(
         manifest.generation += 1
         manifest.add([found._replace(version=version)], options, retry=False, again=False)
         assert manifest.count()[State.NEW] == (before.reason in (*INCOMPLETE, UNREACHABLE, IGNORED))
+
+
+def test_numbers_of_wanted_binaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stay the same however many there are, of which some are remembered; what nobody misses gets a new one."""
+    monkeypatch.setattr("symbolize.batch.manifest.MAX_WANTED", 3)
+    wanted = [(f"binary {number}", "") for number in range(5)]
+    with Manifest(str(tmp_path / "manifest.sqlite")) as manifest:
+        with manifest.writing() as base:
+            numbers = [manifest._number(base, each) for each in wanted]
+            assert [manifest._number(base, each) for each in wanted] == numbers
+        assert len(set(numbers)) == 5
+        assert len(manifest._wanted) <= 3
+        manifest.forget_unwanted()
+        with manifest.writing() as base:
+            assert manifest._number(base, wanted[-1]) > 0
+        assert manifest.read("SELECT key FROM wanted") == [wanted[-1][:1]]

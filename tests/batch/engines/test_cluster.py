@@ -37,8 +37,9 @@ def test_no_scheduler() -> None:
 
     with pytest.raises(SymbolizeError, match=r"^tcp://127\.0\.0\.1:1: no dask scheduler answers$"):
         DaskEngine("tcp://127.0.0.1:1", patience=0.3)
-    with pytest.raises(UsageError, match=r"^what://x: not the address of a dask scheduler"):
-        DaskEngine("what://x", patience=0.3)
+    for address in ("what://x", "what://127.0.0.1:8786", "tcp://x:y"):
+        with pytest.raises(UsageError, match=rf"^{address}: not the address of a dask scheduler"):
+            DaskEngine(address, patience=0.3)
 
 
 @pytest.mark.process
