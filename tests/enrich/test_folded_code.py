@@ -16,14 +16,14 @@ from elftools.elf.elffile import ELFFile
 from symbolize import Options, Profile, Result, Symbolizer, load
 from symbolize.cli import main
 from symbolize.core.arrays import offsets_of
+from symbolize.core.folded_code import FoldedCode, FoldedFunction, FoldingEvidence
+from symbolize.evidence.folded_callers import functions_called
 from symbolize.formats import encode
-from symbolize.enrich.shared_code import UNDECIDED, Namesakes, SharedCode, functions_called
 from symbolize.names import MODES, Mode
 from symbolize.profile import Samples
 from symbolize.symbols import binary
 from symbolize.symbols.build import Builder
-from symbolize.symbols.functions import Calls
-from symbolize.write import encode
+from symbolize.symbols.functions import Calls, Function, Namesakes
 from tests.support.profile_frames import frames_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -258,16 +258,14 @@ def test_which_function_was_called(case: str) -> None:
         [Function(name.encode(), b"", b"", 0) for name in names],
     )
     vaddrs = np.array([0x10F, 0x20F], np.uint64)
-    answer = SimpleNamespace(calls=calls, vaddrs=vaddrs, machine="EM_X86_64")
-    lookup = SimpleNamespace(rows=np.array([1, 2], np.int64), answer=answer)
-    shared = [
-        SharedCode(np.array([row]), [(name, name, "", 0) for name in functions])
-        for row, functions in enumerate((CALLEES, CALLERS))
+    answer: Any = SimpleNamespace(calls=calls, vaddrs=vaddrs, machine="EM_X86_64")
+    folded = [
+        FoldedCode(0, 1, FoldingEvidence.DEFINITIONS, [FoldedFunction(name.encode()) for name in functions])
+        for functions in (CALLEES, CALLERS)
     ]
     group = np.array([0, 1 if second else -1, -1], np.int64)
-    samples = SimpleNamespace(locations=np.arange(3, dtype=np.int32), location_offsets=np.array([0, 3], np.int64))
-    at = np.flatnonzero(group >= 0)
-    profile: Any = SimpleNamespace(samples=samples)
-    chosen = functions_called(profile, Namesakes(shared), group, at, [lookup])  # type: ignore[list-item]
+    stack, at = np.arange(3, dtype=np.int32), np.flatnonzero(group >= 0)
+    answers = [(np.array([1, 2], np.int64), answer)]
+    chosen = functions_called(stack, np.array([0, 3], np.int64), Namesakes(folded), answers, group, at)
     functions = (CALLEES, CALLERS)
     assert [functions[i][row] if row >= 0 else None for i, row in enumerate(chosen.tolist())] == expected
