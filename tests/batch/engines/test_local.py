@@ -149,12 +149,12 @@ def test_ending(status: int, text: str) -> None:
 
 DRIVER = """
 import sys
-from symbolize.batch.engines.engine import Limits, Task
+from symbolize.batch.engines.engine import Task, TaskLimits
 from symbolize.batch.engines.local import LocalEngine
 from tests.support import batch_tasks
 if __name__ == "__main__":
     with LocalEngine(1) as engine:
-        list(engine.run([Task("", batch_tasks.note_and_sleep_natively, sys.argv[1])], Limits()))
+        list(engine.run([Task("", batch_tasks.note_and_sleep_natively, sys.argv[1])], TaskLimits()))
 """
 
 
