@@ -104,8 +104,9 @@ class Judge:
     def judge(self, binary: Binary, observed: Observed, *, claim: int = 0) -> Judgement:
         """Whether `binary` is the build that a mapping was of. `claim` is as in `verdict_of`. Raises ChangedFile if a
         file changed meanwhile."""
-        more = [listed_callers(binary, observed)] if binary.code is None else []
-        counts = [each for each in (*self.count(binary, observed), *more) if each.judged]
+        has_code = binary.code is not None  # where there is none, lists of calls are evidence
+        counts = self.count(binary, observed) if has_code else [listed_callers(binary, observed)]
+        counts = [each for each in counts if each.judged]
         unchecked = "" if counts else NOT_CHECKED + self._lack(binary, observed)
         return Judgement(verdict_of(counts, claim), counts, unchecked)
 

@@ -53,7 +53,8 @@ class Watched(threading.local):
 
 
 class HeldModule(Module):
-    """A binary that is closed when the last request that holds it is answered.
+    """A binary that a pool keeps open; it is closed when no request holds it any more, and it was replaced or too much
+    is open.
 
     `walk` is the walk after which its files were looked for. `is_quick`: whether its whole table is at hand.
     """
@@ -62,6 +63,7 @@ class HeldModule(Module):
         super().__init__(opened, binary, found.build_id)
         self.paths, self.walk = tuple(found.paths), walk
         self.is_quick = False
+        self.looked_at = time.monotonic()
 
     def prepare(self) -> str:
         """Have the table at hand, if the binary is not too large for that; where it came from."""
@@ -98,7 +100,7 @@ class Modules:
         self._stamp = os.path.join(shared, "walked")
         self._walked_at = 0
         self._lock = threading.Lock()
-        self._pool: BinaryPool[str, HeldModule] = BinaryPool(MAX_OPEN, FRESH_SECONDS, MAX_BYTES)
+        self._pool: BinaryPool[str, HeldModule] = BinaryPool(MAX_OPEN, FRESH_SECONDS, MAX_BYTES, counts_used=True)
         self._full_ids: dict[str, str] = {}
         self._unknown: OrderedDict[str, None] = OrderedDict()
         self.index = BinaryIndex(roots, cache.base, self._servers)

@@ -311,6 +311,8 @@ class CallSites:
         """Find the definitions of many functions at once: what completes the DIE that names one, else what its symbol
         is at. Those of the functions that were not looked for before."""
         new = np.array(sorted({each for each in functions if each not in self._defined}), np.uint64)
+        if not len(new):
+            return []
         row, dead = self._table.linked(new)
         rest = np.flatnonzero(row < 0)
         row[rest] = self._by_symbol(new[rest].tolist())

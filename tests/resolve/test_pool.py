@@ -73,14 +73,47 @@ def test_the_least_recently_used_is_closed_first() -> None:
 
 
 def test_what_is_used_stays_open() -> None:
-    """And does not count towards the limit."""
+    """And does not count towards the limit; of the others that goes first whose use ended first."""
     pool = Pool(1)
     held = [pool.hold(name, Fake) for name in "abc"]
     last = asked(pool, "d")
     assert not any(each.closed for each in (*held, last))
     pool.release(*held[:2])
-    assert [each.closed for each in (*held, last)] == [1, 1, 0, 0]
-    assert [*pool] == [held[2], last]
+    assert [each.closed for each in (*held, last)] == [1, 0, 0, 1]
+    assert [*pool] == held[1:]
+
+
+@pytest.mark.parametrize(("limit", "most"), [(2, 999), (9, 8)])
+def test_what_is_used_counts(limit: int, most: int) -> None:
+    """Where a pool is told so, the number and the memory of all that is open are bounded: what is too much is closed
+    with its last use, and one stays."""
+    pool = Pool(limit, max_bytes=most, counts_used=True)
+    held = [pool.hold(name, lambda: Fake(memory=4)) for name in "abc"]
+    assert ([*pool], pool.memory, [each.closed for each in held]) == (held[1:], 8, [0, 0, 0])
+    pool.release(held[0])
+    assert [each.closed for each in held] == [1, 0, 0]
+    large = pool.hold("d", lambda: Fake(memory=100))
+    pool.release(*held[1:], large)
+    assert [each.closed for each in (*held, large)] == ([1, 1, 0, 0] if most > 8 else [1, 1, 1, 0])
+
+
+def test_a_successor_is_not_taken_for_what_it_replaced() -> None:
+    """What another thread opened while one looked whether files changed stays open."""
+    pool = Pool(2)
+    old = asked(pool, "a")
+    old.has_changed = True
+
+    def opened_meanwhile(self: Fake) -> bool:
+        if not made:
+            made.append(pool.add("a", Fake()))
+        return True
+
+    made: list[Fake] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Fake, "is_outdated", property(opened_meanwhile))
+        assert pool.hold_open("a") is None
+    assert pool.get("a") is made[0]
+    assert (old.closed, made[0].closed) == (1, 0)
 
 
 @pytest.mark.parametrize(("sizes", "left"), [((4, 4, 4), "bc"), ((4, 4, 9), "c"), ((4, 99), "b"), ((8, 0, 1), "bc")])
@@ -155,11 +188,13 @@ def test_an_opener_that_fails() -> None:
 
 
 def test_close() -> None:
-    """Closes all, also what is used."""
+    """Closes all, also what is used, and what was replaced and is used; nothing twice."""
     pool = Pool(2)
     values = [asked(pool, "a"), pool.hold("b", Fake)]
+    values.append(pool.add("b", Fake()))
     pool.close()
-    assert [each.closed for each in values] == [1, 1]
+    pool.release(*values[1:])
+    assert [each.closed for each in values] == [1, 1, 1]
     assert (len(pool), pool.memory) == (0, 0)
 
 

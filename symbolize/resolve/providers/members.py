@@ -74,7 +74,7 @@ class Members:
         for each in images:
             each.check()
         images = next((build for build in builds if image in build), builds[0])  # what is mapped before other builds
-        key = tuple(each.path for each in images)
+        key = tuple(images)  # and not their paths: a file that was replaced has the path of the one before
         (binary,) = self._opened.part(key, lambda: OpenFiles([Binary(images)], images=[*images])).binaries
         with_code = binary.loaded if binary.loaded.has_file_offsets else None
         verified = bool(mapping.build_id)
