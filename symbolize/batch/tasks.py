@@ -383,7 +383,7 @@ def symbolize_input(worker: Worker, item: Item, may_defer: bool, may_want: bool)
         for number, each in enumerate(found):
             profile = single or each.profile
             matched = worker.match(profile)
-            matched.suspect(decoded.get(number, {}))
+            matched.mark_changed_files(decoded.get(number, {}))
             write_profile(worker, item, each, worker.symbolizer.finish(profile, matched), outputs)
         return outputs
 

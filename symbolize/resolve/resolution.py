@@ -39,8 +39,8 @@ class Resolution(MappingOutcome):
     several functions were, of which nothing says which ran. Of addresses in a file `load_bias` is what
     makes them vaddrs, modulo 2⁶⁴; `build_id` is that of the file, whole, where the profile has none and it is proven.
 
-    `suspect` failed first and then did not: it is to blame for what is missed all the same (R285, names missed by
-    failures).
+    `transient_failure` is what failed first and then did not: it is to blame for what is missed all the same (R285,
+    names missed by failures).
     """
 
     binary: Binary | SymbolListBinary | None = None
@@ -54,7 +54,7 @@ class Resolution(MappingOutcome):
     reused: Int64 = field(default_factory=lambda: NO_ROWS)
     load_bias: int = 0
     build_id: str = ""
-    suspect: Failure | None = None
+    transient_failure: Failure | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -90,16 +90,16 @@ def settle(attempts: Sequence[MappingAttempt]) -> Resolution:
     | otherwise                | yes              | any                           | kept, with that failure     |
     | no                       | yes              | none                          | refused, with the first     |
     | no                       | yes              | lacks files, the failed too   | kept, with the first        |
-    | no                       | yes              | is whole, or of the failed    | kept, the first is suspect  |
-    | no, a file was reopened  | no               | any, none                     | as it is, that is suspect   |
+    | no                       | yes              | is whole, or of the failed    | kept, the first transient   |
+    | no, a file was reopened  | no               | any, none                     | as it is, that is transient |
     | no                       | no               | any, none                     | as it is                    |
     """
     result, last, reopened = attempts[-1]
     first = attempts[0].failure
     if first is None:
-        return result if reopened is None else replace(result, suspect=Failure.of(reopened))
+        return result if reopened is None else replace(result, transient_failure=Failure.of(reopened))
     if last is None and result.binary is not None and (result.is_whole or first.source in result.files):
-        return replace(result, suspect=Failure.of(first))
+        return replace(result, transient_failure=Failure.of(first))
     failure = last or first
     result = result.with_failure(failure)
     return result.refused(reason_of(failure)) if isinstance(last, ChangedFile) or result.binary is None else result
@@ -186,13 +186,13 @@ class Resolutions:
             self._all[each.mapping] = self._all[each.mapping].with_failure(failure)
             self.reasons[each.rows] = reason_of(failure)
 
-    def suspect(self, earlier: Mapping[int, tuple[str, str]]) -> None:
+    def mark_changed_files(self, earlier: Mapping[int, tuple[str, str]]) -> None:
         """Let it be a failure if a mapping lacks names and its binary is not the one that it asked before: `earlier`
         has path and key of that (R284, files that are replaced)."""
         for mapping, (path, key) in earlier.items():
             binary = self._all[mapping].binary
             if not isinstance(binary, Binary) or binary.key != key:
-                self.note(mapping, suspect=Failure.of(ChangedFile(path, CHANGED)))
+                self.note(mapping, transient_failure=Failure.of(ChangedFile(path, CHANGED)))
 
     def blame_failures(self) -> None:
         """Where a file changed, or servers failed, that may have what the locations of a mapping miss, let that be the
@@ -202,16 +202,20 @@ class Resolutions:
         outside the code and those never recorded.
         """
         for each in self._all:
-            if each.mapping == NONE or not (each.failures or each.suspect):
+            if each.mapping == NONE or not (each.failures or each.transient_failure):
                 continue
             reasons = self.reasons[each.locations]
             missed = each.locations[(reasons > Reason.HAD_NAMES) & ~is_among(reasons, INDEPENDENT)]
             if not len(missed):
                 continue
             servers = [failure for failure in each.failures if failure.reason is Reason.SERVER_FAILED]
-            if each.suspect is not None:
-                self.reasons[missed] = each.suspect.reason
-                self.note(each.mapping, failures=(*each.failures, each.suspect), detail=each.suspect.sentence)
+            if each.transient_failure is not None:
+                self.reasons[missed] = each.transient_failure.reason
+                self.note(
+                    each.mapping,
+                    failures=(*each.failures, each.transient_failure),
+                    detail=each.transient_failure.sentence,
+                )
             elif servers:
                 self.reasons[missed] = Reason.SERVER_FAILED
                 what = "; ".join(f"{failure.place}: {failure.text}" for failure in servers)

@@ -24,14 +24,14 @@ OTHER: Any = "a list of symbols"
 
 class Row(NamedTuple):
     """A row of the table: what failed of the attempts, the binary of the last one, and what comes of it: whether the
-    binary is kept, and which failure counts or is suspect."""
+    binary is kept, and which failure counts or was transient."""
 
     failures: list[ReadFailure | None]
     binary: str
     reopened: ReadFailure | None
     is_kept: bool
     counts: ReadFailure | None
-    suspect: ReadFailure | None
+    transient: ReadFailure | None
 
 
 def rows() -> Iterator[Row]:
@@ -73,7 +73,7 @@ def test_table(row: Row, ledger: Binary) -> None:
     found = settle(attempts)
     assert found.binary is (result.binary if row.is_kept else None)
     assert found.files == result.files
-    assert found.suspect == (Failure.of(row.suspect) if row.suspect is not None else None)
+    assert found.transient_failure == (Failure.of(row.transient) if row.transient is not None else None)
     if row.counts is None:
         assert (found.reason, found.detail, found.failures) == (result.reason, "as it was", [EARLIER])
     else:
