@@ -2,14 +2,13 @@
 
 import mmap
 import os
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
 from symbolize.core import page_faults
 from symbolize.core.errors import ReadFailure
 from symbolize.core.files import open_regular
-from symbolize.core.reasons import Reason
 
 CHANGED = "changed while it was read"
 UNREADABLE = "could not be read to its end"
@@ -123,27 +122,3 @@ def read_all(descriptor: int, size: int) -> bytes:
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
-
-
-def reason_of(failure: ReadFailure) -> Reason:
-    """The reason of what is missed because something could not be read."""
-    return Reason.CHANGED if isinstance(failure, ChangedFile) else Reason.READ_FAILED
-
-
-class Failure(NamedTuple):
-    """Why names or lines may be missing (a reason that is a failure), the server or file, and what happened there."""
-
-    reason: Reason
-    place: str
-    text: str
-
-    @classmethod
-    def of(cls, failure: ReadFailure) -> Self:
-        """That of a file."""
-        return cls(reason_of(failure), failure.source, failure.problem)
-
-    @property
-    def sentence(self) -> str:
-        """What a person reads."""
-        verb = " failed" if self.reason is Reason.SERVER_FAILED else ""
-        return f"{self.place}{verb}: {self.text}"

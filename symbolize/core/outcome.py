@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from symbolize.core.arrays import NONE
-from symbolize.core.mapped import Failure
+from symbolize.core.failures import Failure
 from symbolize.core.stack_check import StackCheck
 from symbolize.core.verdict import Verdict
 

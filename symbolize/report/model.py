@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from symbolize.core.arrays import Int64
 from symbolize.core.errors import printable
+from symbolize.core.failures import Failure
 from symbolize.core.folded_code import FoldedCode
-from symbolize.core.mapped import Failure
 from symbolize.core.mapped_names import module_name
 from symbolize.core.outcome import MappingOutcome
 from symbolize.core.reasons import Reason

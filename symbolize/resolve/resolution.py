@@ -8,7 +8,8 @@ import numpy as np
 
 from symbolize.core.arrays import Int32, Int64, UInt8, UInt64, distinct, is_among
 from symbolize.core.errors import ReadFailure
-from symbolize.core.mapped import CHANGED, ChangedFile, Failure, reason_of
+from symbolize.core.failures import Failure, reason_of
+from symbolize.core.mapped import CHANGED, ChangedFile
 from symbolize.core.outcome import MappingOutcome
 from symbolize.core.reasons import Reason
 from symbolize.profile import NONE, Profile

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from symbolize.core.failure_gate import FailureGate
-from symbolize.core.mapped import Failure
+from symbolize.core.failures import Failure
 from symbolize.core.reasons import Reason
 
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from symbolize.core.errors import ReadFailure
-from symbolize.core.mapped import CHANGED, ChangedFile, Failure, reason_of
+from symbolize.core.failures import Failure, reason_of
+from symbolize.core.mapped import CHANGED, ChangedFile
 from symbolize.core.reasons import Reason
 from symbolize.elf import ElfImage
 from symbolize.resolve.resolution import MappingAttempt, Resolution, settle
