@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, NamedTuple
 from symbolize.core.errors import InputError, NoProfile, first_names
 from symbolize.formats.content import STANDARD_INPUT, Content, source_name
 from symbolize.formats.model import DEFAULTS, LoadedProfile, LoadOptions
-from symbolize.formats.samples import check_products
+from symbolize.formats.products import check_products
 from symbolize.formats.stand_ins import settle_stand_ins
 from symbolize.profile.model import Profile
 

@@ -20,7 +20,7 @@ from symbolize.formats.folded import writer as folded
 from symbolize.formats.open import load_all
 from symbolize.formats.outputs import OUTPUTS
 from symbolize.formats.perf import reader as perf
-from symbolize.formats.samples import VALUES
+from symbolize.formats.products import VALUES
 from symbolize.formats.simpleperf import reader as simpleperf
 from symbolize.profile import Profile
 from symbolize.report import html, json

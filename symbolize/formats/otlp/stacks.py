@@ -10,7 +10,7 @@ from symbolize.formats.otlp.build import CPU_NANOSECONDS, OtlpGroup, comments_of
 from symbolize.formats.otlp.frames import frames_of, process_frames
 from symbolize.formats.otlp.labels import StringNumbers
 from symbolize.formats.otlp.messages import Message
-from symbolize.formats.samples import check_products
+from symbolize.formats.products import check_products
 from symbolize.formats.stand_ins import settle_stand_ins
 from symbolize.profile.facts import recorded_ids, take_comments
 from symbolize.profile.model import Labels, Profile, Samples, StackSource, ValueType

@@ -34,7 +34,7 @@ from symbolize.formats.perf.header import PAIR, PIPE_HEADER, Event, is_pipe, rea
 from symbolize.formats.perf.processes import RecordedMapping
 from symbolize.formats.perf.recording import Recording
 from symbolize.formats.perf.stream import Stream
-from symbolize.formats.samples import VALUES
+from symbolize.formats.products import VALUES
 from symbolize.profile.combine import TOO_LARGE
 from symbolize.profile.facts import set_leaves
 from symbolize.profile.model import (

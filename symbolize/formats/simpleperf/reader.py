@@ -47,7 +47,7 @@ from symbolize.core.protobuf import NUMBER
 from symbolize.formats.content import Content
 from symbolize.formats.model import LoadedProfile, LoadOptions, OffCpuMode, only
 from symbolize.formats.perfetto.wire import message, spans
-from symbolize.formats.samples import VALUES
+from symbolize.formats.products import VALUES
 from symbolize.formats.simpleperf import MAGIC, numbers
 from symbolize.formats.simpleperf import scan as scanning
 from symbolize.formats.simpleperf.numbers import BAD, ENDED, MAX_RECORD, MORE, OTHER, SIZE_BYTES, TOO_LARGE
