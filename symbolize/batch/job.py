@@ -9,13 +9,11 @@ the inputs that wait for tables are symbolized with them.
 import hashlib
 import json
 import os
-import sqlite3
 import time
 import uuid
 import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from itertools import islice, takewhile
@@ -25,8 +23,8 @@ from symbolize.batch.engines.engine import Engine, Task, TaskFailure, TaskLimits
 from symbolize.batch.fetching import ANSWERS, FetchedFile, Fetcher
 from symbolize.batch.late_binaries import LateBinaries
 from symbolize.batch.manifest import FETCH, UNREACHABLE, InputResult, Item, Manifest, Renewed, State
-from symbolize.batch.manifest_tables import DECODED, TAKEN, name_key, uri_number
 from symbolize.batch.monitoring.observers import Observer
+from symbolize.batch.retention import forget_unseen, note_unseen, prune_outputs
 from symbolize.batch.run_tables import FOLDER, GIVEN_UP, RunTables
 from symbolize.batch.tasks import (
     CACHE,
@@ -50,202 +48,26 @@ from symbolize.core.failure_gate import FailureGate
 from symbolize.core.reasons import Reason
 from symbolize.storage import urls
 from symbolize.storage.backend import Storage
-from symbolize.storage.input_names import ENDING, Input, NotListed, Problem
+from symbolize.storage.input_names import Input, NotListed, Problem
 from symbolize.storage.inputs import depth_below, find_inputs, local_path, roots_of
 from symbolize.storage.patterns import ANY_FOLDERS, Pattern
 
-DAY: Final = 86400.0
-UNSEEN: Final = "unseen"
-"""The notes of inputs that were not found: since when."""
-AT_ONCE: Final = 500
-LEAST_FREE: Final = 1 << 20
-"""Bytes of free pages from which on the manifest is packed, if they are a quarter of it."""
-IN_A_ROW: Final = 16
+RESULTS: Final = 1
+"""The version of outputs. A change that makes other outputs of the same inputs raises it, so that the next run of a
+batch makes them again; a release that changes none does not."""
+MAX_FETCHES: Final = 4
+"""Times that files are fetched: those that were fetched may need others."""
+MAX_PROBLEMS: Final = {CACHE: 4, RUN: 64}
+"""Problems that are reported, of all workers together."""
+WITHOUT_EFFECT: Final = ("shared", "run", "cache", "cache_limit", "refresh_misses", "downloads", "ignored")
+"""Fields of `WorkerConfig` that outputs do not depend on."""
+INPUTS_AT_ONCE: Final = 512
+"""Inputs that are added to the manifest in one transaction."""
+FAILURES_IN_A_ROW: Final = 16
 """Successive inputs without an answer after which a store counts as down."""
-PAUSE: Final = 60.0
+STORE_PAUSE: Final = 60.0
 """Seconds after which one input is asked of a store that is down, to find out whether it is back."""
 URL: Final = "://"
-
-
-def note_unseen(manifest: Manifest, now: float | None = None) -> None:
-    """Note since when inputs are not found, after all inputs were listed."""
-    now = time.time() if now is None else now
-    with manifest.writing() as base:
-        base.execute(
-            "DELETE FROM notes WHERE kind = ? AND key IN (SELECT CAST(number AS TEXT) FROM inputs WHERE turn = ?)",
-            (UNSEEN, manifest.generation),
-        )
-        base.execute(
-            "INSERT OR IGNORE INTO notes (kind, key, value) "
-            "SELECT ?, CAST(number AS TEXT), ? FROM inputs WHERE turn < ?",
-            (UNSEEN, now, manifest.generation),
-        )
-
-
-def forget_unseen(manifest: Manifest, days: float, now: float | None = None) -> int:
-    """Remove the records of inputs that were not found for `days`, and of binaries that were not decoded for as long;
-    how many inputs. Their outputs stay."""
-    now = time.time() if now is None else now
-    rows = manifest.read("SELECT key FROM notes WHERE kind = ? AND value < ?", UNSEEN, now - days * DAY)
-    numbers = [int(key) for (key,) in rows]
-    keep_names(manifest, numbers)
-    remove_records(manifest, numbers)
-    with manifest.writing() as base:
-        base.execute("INSERT OR IGNORE INTO notes (kind, key, value) SELECT ?, key, ? FROM binaries", (DECODED, now))
-        old = f"SELECT key FROM notes WHERE kind = '{DECODED}' AND value < ?"
-        awaited = "SELECT key FROM questions WHERE answered = 0"
-        base.execute(f"DELETE FROM binaries WHERE key IN ({old}) AND key NOT IN ({awaited})", (now - days * DAY,))
-        base.execute("DELETE FROM notes WHERE kind = ? AND value < ?", (DECODED, now - days * DAY))
-    manifest.forget_unwanted()
-    pack(manifest)
-    return len(rows)
-
-
-def keep_names(manifest: Manifest, numbers: Iterable[int]) -> None:
-    """Note the names of the outputs of these inputs, so that no output of another input replaces them.
-
-    Hashes of the names are kept.
-    """
-    with manifest.writing() as base:
-        for number in numbers:
-            outputs = {output for (output,) in base.execute("SELECT output FROM profiles WHERE input = ?", (number,))}
-            if outputs:
-                uri, name = base.execute("SELECT uri, name FROM inputs WHERE number = ?", (number,)).fetchone()
-                base.executemany(
-                    "INSERT OR REPLACE INTO notes (kind, key, value) VALUES (?, ?, ?)",
-                    [(TAKEN, name_key(output), uri_number(uri)) for output in sorted({*outputs, name + ENDING})],
-                )
-
-
-def remove_records(manifest: Manifest, numbers: Iterable[int]) -> None:
-    """Remove all that is recorded of these inputs."""
-    rest = list(numbers)
-    while rest:
-        some, rest = rest[:AT_ONCE], rest[AT_ONCE:]
-        with manifest.writing() as base:
-            for number in some:
-                for table in ("profiles", "row_files", "wants"):
-                    base.execute(f"DELETE FROM {table} WHERE input = ?", (number,))
-                base.execute("DELETE FROM inputs WHERE number = ?", (number,))
-                base.execute("DELETE FROM notes WHERE kind = ? AND key = ?", (UNSEEN, str(number)))
-
-
-def pack(manifest: Manifest) -> None:
-    """Give the space of removed records back, if there is much of it. Without room for a copy it stays as it is."""
-    ((free,),), ((size,),), ((pages,),) = (
-        manifest.read(f"PRAGMA {name}") for name in ("freelist_count", "page_size", "page_count")
-    )
-    if free * size >= LEAST_FREE and 4 * free >= pages:
-        with suppress(sqlite3.Error):
-            manifest.read("VACUUM")
-            manifest.read("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def prune_outputs(manifest: Manifest, out: Storage, rows: Storage | None, is_covered: Callable[[str], bool]) -> int:
-    """Remove the outputs of inputs that do not exist any more, with their files in `rows` and their records; how many
-    files.
-
-    An input that was not named, is left out or may exist keeps its outputs: the file of an empty folder, which may not
-    be mounted, and that of a web server, which may be down (R404, retention).
-
-    To be called after a listing in which nothing failed and which would have found the inputs that `is_covered`. A file
-    that is not as it was recorded is left alone, and so are rows elsewhere. Raises SymbolizeError if the store of
-    outputs fails.
-    """
-    question = "SELECT number, uri FROM inputs WHERE turn < ? ORDER BY number"
-    count = 0
-    for number, uri in manifest.read(question, manifest.generation):
-        if not (is_covered(uri) and is_gone(uri)):
-            continue
-        files: list[tuple[Storage | None, str, int]] = [
-            (out, row.output, row.size) for row in manifest.profiles(number)
-        ]
-        for file in manifest.row_files(number):
-            files.append((rows if rows is not None and rows.url == file.storage else None, file.name, file.size))
-        kept = 0
-        for storage, name, recorded in files:
-            size = storage.size(name) if storage is not None else -1
-            if storage is not None and size == recorded:
-                storage.remove(name)
-                count += 1
-            else:
-                kept += size is not None
-        if not kept:
-            remove_records(manifest, [number])
-    return count
-
-
-def is_gone(uri: str) -> bool:
-    """Whether an input certainly does not exist any more."""
-    path = local_path(uri)
-    if path is None:
-        try:  # for other servers a file is missing, too, while they do not answer
-            return urls.is_store(uri) and urls.entry_at(urls.files_at(uri)) is None
-        except SymbolizeError:
-            return False
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return not may_be_unmounted(path)
-    except (OSError, ValueError):
-        return False
-    return False
-
-
-def may_be_unmounted(path: str) -> bool:
-    """Whether the innermost folder that there is of a missing file is empty, as one is that is not mounted."""
-    folder = os.path.dirname(os.path.abspath(path))
-    while True:
-        try:
-            with os.scandir(folder) as entries:
-                return next(entries, None) is None
-        except (FileNotFoundError, NotADirectoryError):
-            folder = os.path.dirname(folder)
-        except OSError:
-            return True
-
-
-class Breaker:
-    """Decides whether an input may be asked of its store.
-
-    A store that did not answer for IN_A_ROW inputs is paused, and its inputs wait. After PAUSE seconds one of them is
-    tried: with an answer the store is used again, without one it is paused again. `problem` is called with a store and
-    what is wrong with it. A store is a host or bucket (R403, stores that are down).
-    """
-
-    def __init__(self, problem: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._problem = problem
-        self._gates = defaultdict[str, FailureGate](lambda: FailureGate(IN_A_ROW, PAUSE, clock))
-
-    @property
-    def is_down(self) -> bool:
-        """Whether any store is down."""
-        return any(gate.is_down for gate in self._gates.values())
-
-    def is_paused(self, uri: str) -> bool:
-        """Whether the store of an input is paused now."""
-        return self._gates[store_of(uri)].seconds_left > 0
-
-    def admits(self, uri: str) -> bool:
-        """Whether an input may be asked of its store; if that was paused and may be tried, this is the one input."""
-        return self._gates[store_of(uri)].admits()
-
-    def record(self, uri: str, is_answered: bool) -> None:
-        """Note whether the store of an input answered."""
-        store = store_of(uri)
-        if is_answered:
-            self._gates[store].answered()
-        elif self._gates[store].failed():
-            text = f"{IN_A_ROW} inputs in a row were not answered; the others of this store wait, those elsewhere go on"
-            self._problem(store or "inputs", text)
-
-
-def store_of(uri: str) -> str:
-    """The scheme, and host or bucket, of an input; empty for a local file."""
-    if local_path(uri) is not None:
-        return ""
-    scheme, _, rest = uri.partition("://")
-    return f"{scheme.lower()}://{rest.partition('/')[0].rpartition('@')[2]}"
 
 
 class Exclusions:
@@ -299,19 +121,6 @@ def begins(pattern: Pattern, names: Sequence[str]) -> bool:
         if pattern.is_matched(state):
             return True
     return False
-
-
-RESULTS: Final = 1
-"""The version of outputs. A change that makes other outputs of the same inputs raises it, so that the next run of a
-batch makes them again; a release that changes none does not."""
-MAX_FETCHES: Final = 4
-"""Times that files are fetched: those that were fetched may need others."""
-MAX_PROBLEMS: Final = {CACHE: 4, RUN: 64}
-"""Problems that are reported, of all workers together."""
-WITHOUT_EFFECT: Final = ("shared", "run", "cache", "cache_limit", "refresh_misses", "downloads", "ignored")
-"""Fields of `WorkerConfig` that outputs do not depend on."""
-INPUTS_AT_ONCE: Final = 512
-"""Inputs that are added to the manifest in one transaction."""
 
 
 @dataclass(frozen=True)
@@ -729,6 +538,50 @@ class Batch(Closeable):
         for name in self._shared.names(folder):
             if but is None or not name.endswith(but):
                 self._shared.remove(name)
+
+
+class Breaker:
+    """Decides whether an input may be asked of its store.
+
+    A store that did not answer for FAILURES_IN_A_ROW inputs is paused, and its inputs wait. After STORE_PAUSE seconds
+    one of them is tried: with an answer the store is used again, without one it is paused again. `problem` is called
+    with a store and what is wrong with it. A store is a host or bucket (R403, stores that are down).
+    """
+
+    def __init__(self, problem: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._problem = problem
+        self._gates = defaultdict[str, FailureGate](lambda: FailureGate(FAILURES_IN_A_ROW, STORE_PAUSE, clock))
+
+    @property
+    def is_down(self) -> bool:
+        """Whether any store is down."""
+        return any(gate.is_down for gate in self._gates.values())
+
+    def is_paused(self, uri: str) -> bool:
+        """Whether the store of an input is paused now."""
+        return self._gates[store_of(uri)].seconds_left > 0
+
+    def admits(self, uri: str) -> bool:
+        """Whether an input may be asked of its store; if that was paused and may be tried, this is the one input."""
+        return self._gates[store_of(uri)].admits()
+
+    def record(self, uri: str, is_answered: bool) -> None:
+        """Note whether the store of an input answered."""
+        store = store_of(uri)
+        if is_answered:
+            self._gates[store].answered()
+        elif self._gates[store].failed():
+            count = f"{FAILURES_IN_A_ROW} inputs in a row"
+            text = f"{count} were not answered; the others of this store wait, those elsewhere go on"
+            self._problem(store or "inputs", text)
+
+
+def store_of(uri: str) -> str:
+    """The scheme, and host or bucket, of an input; empty for a local file."""
+    if local_path(uri) is not None:
+        return ""
+    scheme, _, rest = uri.partition("://")
+    return f"{scheme.lower()}://{rest.partition('/')[0].rpartition('@')[2]}"
 
 
 def is_below(uri: str, storage: Storage, real: Callable[[str], str] = os.path.realpath) -> bool:

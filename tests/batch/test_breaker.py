@@ -9,7 +9,7 @@ import pytest
 
 from symbolize.batch import job as breakers
 from symbolize.batch import tasks
-from symbolize.batch.job import IN_A_ROW, PAUSE, Batch, Breaker, store_of
+from symbolize.batch.job import FAILURES_IN_A_ROW, STORE_PAUSE, Batch, Breaker, store_of
 from symbolize.batch.manifest import Manifest, State
 from symbolize.storage.input_names import Input
 from symbolize.storage.urls import Unreachable
@@ -22,23 +22,23 @@ def test_states() -> None:
     now, problems = 0.0, []
     breaker = Breaker(lambda where, text: problems.append(where), lambda: now)
     one, other = "s3://one/x", "s3://other/x"
-    for _ in range(IN_A_ROW - 1):
+    for _ in range(FAILURES_IN_A_ROW - 1):
         breaker.record(one, False)
     breaker.record(one, True)
-    for _ in range(IN_A_ROW - 1):
+    for _ in range(FAILURES_IN_A_ROW - 1):
         breaker.record(one, False)
     assert breaker.admits(one) and not breaker.is_down
     breaker.record(one, False)
     assert problems == ["s3://one"]
     assert (breaker.admits(one), breaker.is_paused(one)) == (False, True)
     assert (breaker.admits(other), breaker.is_paused(other)) == (True, False)
-    now = PAUSE
+    now = STORE_PAUSE
     assert not breaker.is_paused(one)
     assert [breaker.admits(one) for _ in range(3)] == [True, False, False]
     breaker.record(one, False)
-    now = 1.5 * PAUSE
+    now = 1.5 * STORE_PAUSE
     assert not breaker.admits(one)
-    now = 2 * PAUSE
+    now = 2 * STORE_PAUSE
     assert breaker.admits(one)
     breaker.record(one, True)
     assert [breaker.admits(one) for _ in range(3)] == [True] * 3
@@ -88,12 +88,12 @@ def test_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         passes = len(seen.stages)
         batch.work()  # it is paused: there is nothing to do, and no pass begins
         assert (len(tried), len(seen.stages)) == (16, passes)
-        now = PAUSE
+        now = STORE_PAUSE
         batch.retry_failed()
         batch.work()
         assert len(tried) == 17
         is_down = False
-        now = 2 * PAUSE
+        now = 2 * STORE_PAUSE
         batch.retry_failed()
         batch.work()
         assert batch.work()[State.DONE] == 80

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.batch import job as retention
-from symbolize.batch.job import DAY, forget_unseen, is_gone, note_unseen
+from symbolize.batch import retention
 from symbolize.batch.manifest import DecodeRequest, InputResult, Manifest, ProfileRow, State
+from symbolize.batch.retention import DAY, forget_unseen, is_gone, note_unseen
 from symbolize.storage.input_names import Input, NotListed
 from symbolize.storage.inputs import find_inputs
 from tests.support.batch_engines import plan, run_plan
