@@ -63,6 +63,10 @@ LOOK_AFTER_EVERY = 86400.0
 """Seconds after which the state is looked after while watching."""
 PATIENCE = 1.5
 """Seconds that running tasks have to end after the first signal while watching."""
+TASKS_ON_CLUSTER = 8
+"""Inputs in one task of a cluster, which takes milliseconds to send."""
+STORE_SECONDS = 3600.0
+"""Seconds that an input may wait for stores in all; each request has a limit of its own."""
 
 
 def with_all_kinds(arguments: Sequence[str]) -> list[str]:
@@ -372,12 +376,6 @@ def keep_watching(
             failed = counts[State.QUARANTINED]
             when_failed()
         stop.wait(interval)
-
-
-TASKS_ON_CLUSTER = 8
-"""Inputs in one task of a cluster, which takes milliseconds to send."""
-STORE_SECONDS = 3600.0
-"""Seconds that an input may wait for stores in all; each request has a limit of its own."""
 
 
 def run_batch(arguments: Sequence[str]) -> int:

@@ -1,4 +1,5 @@
-"""The inspection of a file of any kind: of lists of functions and archives here, of others in modules of their own."""
+"""The inspection of a file of any kind: of ELF files, lists of functions and archives here, of profiles and traces in
+`profiles.py`."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -73,7 +74,10 @@ MAX_MEMBERS = 256
 """Libraries of an archive that are inspected."""
 MAX_MEMBER_BYTES = 1 << 30
 """Decompressed bytes of all libraries."""
-
+HEAD = 4096
+ELF_MAGIC = b"\x7fELF"
+MAX_PACKED, MAX_UNPACKED = 256 << 20, 1 << 30
+"""Bytes of the largest compressed file that is read, and of its content."""
 
 Reader = Callable[[bytes], tuple[SymbolList | CodeList, dict[str, str]]]
 
@@ -326,12 +330,6 @@ def inspect_member(path: str, member: Member, may_inflate: bool) -> Library:
         )
         image.check()
         return result
-
-
-HEAD = 4096
-ELF_MAGIC = b"\x7fELF"
-MAX_PACKED, MAX_UNPACKED = 256 << 20, 1 << 30
-"""Bytes of the largest compressed file that is read, and of its content."""
 
 
 def inspect(path: str, folders: Sequence[str] = (), cache_folder: str | None = None) -> Inspection:

@@ -89,6 +89,9 @@ MAX_PROFILES: Final = 1 << 12
 MAX_DUMP_SAMPLES: Final = 1 << 28
 """Samples of all heap dumps that are made profiles of; each dump has all callstacks of those before."""
 
+HEAP_GRAPHS: Final = (
+    "packets of Java heap graphs were left out, which have no addresses: look at them with ui.perfetto.dev"
+)
 TOO_LARGE: Final = "{} samples were left out because a profile of all would be too large"
 
 ART: Final = "com.android.art"
@@ -383,11 +386,6 @@ def _dropped(trace: Trace, scanner: Scanner) -> list[str]:
     ]
     counts += [(count, note) for note, count in trace.notes.items()]
     return [f"{count} {what}" for count, what in counts if count]
-
-
-HEAP_GRAPHS: Final = (
-    "packets of Java heap graphs were left out, which have no addresses: look at them with ui.perfetto.dev"
-)
 
 
 def _nothing(trace: Trace, choice: Choice, warnings: list[str]) -> str:
