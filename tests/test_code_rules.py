@@ -1,6 +1,7 @@
 """What CONTRIBUTING asks of the code and a program can check: lengths, names for numbers, tests apart from tests."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,3 +120,18 @@ def test_no_test_imports_a_test() -> None:
         if module.startswith("tests.") and module.rpartition(".")[2].startswith(("test_", "conftest"))
     }
     assert not found, "\n".join(sorted(found))
+
+
+def test_tests_that_checks_name_exist() -> None:
+    """Folders, files and functions of tests in `.ci`, which a source distribution has not."""
+    named = [
+        (path.name, *found.groups())
+        for path in sorted((ROOT / ".ci").glob("*"))
+        for found in re.finditer(r"\b(tests/[\w/.-]*\w)(?:::(\w+))?", path.read_text())
+    ]
+    missing = [
+        f"{name}: {place}{f'::{function}' if function else ''}"
+        for name, place, function in named
+        if not (ROOT / place).exists() or (function and f"def {function}(" not in (ROOT / place).read_text())
+    ]
+    assert not missing, "\n".join(missing)
