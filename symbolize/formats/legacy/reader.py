@@ -1,5 +1,5 @@
-"""Which kind of text profile an input is, by its first line that is more than a comment (R329, kinds of text
-profiles)."""
+"""Text profiles of gperftools, Go, jemalloc and others: which kind an input is, by its first line that is more than a
+comment (R329, kinds of text profiles), and a reader for each kind but those of Java."""
 
 import json
 import re
@@ -48,15 +48,23 @@ from symbolize.formats.samples import (
 from symbolize.profile.facts import set_leaves
 from symbolize.profile.model import LeafKind, Profile, StackSource
 
-HEADER: Final = re.compile(rb"(\S+) profile: total \d+$")
-SHAPE: Final = b"n@a"
+# What the kinds share.
 
-COMMENT: Final = re.compile(
+MAX_SHOWN: Final = 40
+MAX_SKIPPED: Final = 4096
+"""Bytes of comments and warnings before the first line that decides."""
+
+# Counts of Go.
+
+COUNTS_HEADER: Final = re.compile(rb"(\S+) profile: total \d+$")
+COUNTS_SHAPE: Final = b"n@a"
+
+COUNTS_COMMENT: Final = re.compile(
     rb"\n#\t0x([0-9a-f]{1,16})\t+([^\t\n]+)\+0x[0-9a-f]+(?:\t+([^\t\n]*):(\d{1,18}))?[ \t\r]*(?=\n|\Z)"
 )
 """An address inside a call, the function that it is in, and its line, below a sample."""
 
-LABELS: Final = re.compile(rb"\n# labels: (\{[^\n]*\})[ \t\r]*(?=\n|\Z)")
+COUNTS_LABELS: Final = re.compile(rb"\n# labels: (\{[^\n]*\})[ \t\r]*(?=\n|\Z)")
 ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|U([0-9a-f]{8})|([^xU]))")
 ESCAPED_LETTERS: Final = {"a": "\\u0007", "v": "\\u000b"}
 """Escapes of Go's strings that JSON does not have."""
@@ -64,23 +72,36 @@ MAX_RUNE: Final = 0x10FFFF
 ASCII: Final = 0x7F
 LONE_BYTE: Final = 0xDC00
 """What Python adds to a byte that is not UTF-8."""
+
+# Lists of names, and the profiles behind them.
+
 SYMBOLS_TITLE: Final = re.compile(rb"--- *symbolz?\b")
 SYMBOL: Final = re.compile(rb"0x0*([0-9a-fA-F]{1,16})\s+(.+)\Z", re.DOTALL)
 BINARY: Final = re.compile(rb"binary\s*=\s*(.*)\Z", re.DOTALL)
 SEPARATOR: Final = b"--"
 """Between the names at an address, callers before what is inlined into them."""
+SECTION: Final = re.compile(
+    rb"--- *(heapz?|growthz?|fragmentationz?|contentionz?|profilez?|pmuprofile|censusprofile)\s*\Z"
+)
+"""The title that the Perl pprof puts before a profile behind a list of names."""
+
+# Threads.
+
 THREADS_TITLE: Final = re.compile(rb"--- threadz \d+ ---|--- Thread ")
-THREAD: Final = re.compile(rb"--- Thread ([0-9a-fA-F]+) \(name: (.*)/(\d{1,18})\) stack: ---")
-UNNAMED: Final = re.compile(rb"--- Thread ([0-9a-fA-F]+)\b")
+NAMED_THREAD_TITLE: Final = re.compile(rb"--- Thread ([0-9a-fA-F]+) \(name: (.*)/(\d{1,18})\) stack: ---")
+UNNAMED_THREAD_TITLE: Final = re.compile(rb"--- Thread ([0-9a-fA-F]+)\b")
 THREAD_FRAMES: Final = re.compile(rb"(?:[\w ]{1,40}:|@)?\s*((?:0[xX][0-9a-fA-F]+(?:[\s,:]+|\Z))+)")
 """The addresses in a line, before which may be what they are of, and after the last of which may be its name."""
 
-ADDRESS: Final = re.compile(rb"0[xX]([0-9a-fA-F]+)")
+THREAD_ADDRESS: Final = re.compile(rb"0[xX]([0-9a-fA-F]+)")
 
 SAME_STACK: Final = b"same as previous thread"
 NO_STACK: Final = b"---- no stack trace for"
 MAX_ADDRESS: Final = (1 << 64) - 1
 MAX_THREAD_FRAMES: Final = 1 << 22
+
+# Heaps of gperftools and Go, and of jemalloc.
+
 HEAP_HEADER: Final = re.compile(
     rb"heap profile: *(-?\d+): *(-?\d+) *\[ *(-?\d+): *(-?\d+) *\](?: *@ *([^/\s]*)(?:/(\d+))?)?"
 )
@@ -98,6 +119,8 @@ UNIFORM: Final = (b"heap", b"heapz")
 
 OLD_RATE: Final = 128 << 10
 """The mean distance of samples in profiles whose header has neither kind nor rate."""
+MAX_RATE: Final = (1 << 63) - 1
+MAX_DIGITS: Final = 19
 
 INUSE: Final = ((b"objects", b"count"), (b"space", b"bytes"))
 ALLOCATED_TOO: Final = (
@@ -107,22 +130,14 @@ ALLOCATED_TOO: Final = (
     (b"inuse_space", b"bytes"),
 )
 
-MAX_RATE: Final = (1 << 63) - 1
-MAX_DIGITS: Final = 19
-MAX_SHOWN: Final = 40
+# Contention.
+
 CONTENTION_TITLE: Final = re.compile(rb"--- *(?:contention|mutex|Stacks:)")
 CONTENTION_SHAPE: Final = b"nn@a"
 CONTENTION_TYPES: Final = ((b"contentions", b"count"), (b"delay", b"nanoseconds"))
 
 CLOCK: Final = b"cycles/second"
 ONLY_JAVA: Final = (b"format", b"resolution")
-MAX_SKIPPED: Final = 4096
-"""Bytes of comments and warnings before the first line that decides."""
-
-SECTION: Final = re.compile(
-    rb"--- *(heapz?|growthz?|fragmentationz?|contentionz?|profilez?|pmuprofile|censusprofile)\s*\Z"
-)
-"""The title that the Perl pprof puts before a profile behind a list of names."""
 
 
 def load_counts(text: Text) -> Profile:
@@ -133,14 +148,14 @@ def load_counts(text: Text) -> Profile:
     stack is a sample: threads of unknown origin have one.
     """
     line, begin = text.line_at(text.begin)
-    header = HEADER.match(line)
+    header = COUNTS_HEADER.match(line)
     assert header is not None
-    rows = read_rows(text, begin, SHAPE)
+    rows = read_rows(text, begin, COUNTS_SHAPE)
     profile = Profile(warnings=text.warnings)
     fill(profile, [(header[1], b"count")], rows.numbers[0][:, None], rows.offsets, inside_calls(rows.addresses))
     profile.period_type, profile.period = value_type(profile, header[1], b"count"), 1
     profile.drop_frames = profile.strings.add(PROFILER)
-    _label(profile, text, rows)
+    _label_counts(profile, text, rows)
     attach_map(profile, text, rows.end)
     if names := names_in_comments(text):
         name_locations(profile, lambda address: names.get(address, ()))
@@ -151,13 +166,13 @@ def names_in_comments(text: Text) -> Names:
     """The functions that comments below samples have for addresses, which are those in the calls already."""
     return {
         int(address, 16): [TextFrame(name, file or b"", int(line or 0))]
-        for address, name, file, line in (found.groups() for found in COMMENT.finditer(text.data, text.begin))
+        for address, name, file, line in (found.groups() for found in COUNTS_COMMENT.finditer(text.data, text.begin))
     }
 
 
-def _label(profile: Profile, text: Text, rows: TextRows) -> None:
+def _label_counts(profile: Profile, text: Text, rows: TextRows) -> None:
     """Give samples the labels in the comment below each."""
-    found = [(each.start(), each[1]) for each in LABELS.finditer(text.data, text.begin)]
+    found = [(each.start(), each[1]) for each in COUNTS_LABELS.finditer(text.data, text.begin)]
     labels: list[list[Label]] = [[] for _ in range(rows.size)]
     owners = np.searchsorted(rows.lines, [at for at, _ in found]) - 1
     unreadable = 0
@@ -236,10 +251,10 @@ class Threads:
 
     def begin(self, line: bytes) -> bool:
         """Begin the thread of a title; False if it is none."""
-        title = THREAD.match(line)
+        title = NAMED_THREAD_TITLE.match(line)
         if title is not None:
             self.labels.append([(b"thread", title[2]), (b"tid", int(title[3]))])
-        elif UNNAMED.match(line):
+        elif UNNAMED_THREAD_TITLE.match(line):
             self.labels.append([])
         else:
             return False
@@ -253,7 +268,7 @@ class Threads:
             self.size += len(self.stacks[-1])
         elif found := THREAD_FRAMES.match(line):
             addresses = [
-                each for each in (int(digits, 16) for digits in ADDRESS.findall(found[1])) if each <= MAX_ADDRESS
+                each for each in (int(digits, 16) for digits in THREAD_ADDRESS.findall(found[1])) if each <= MAX_ADDRESS
             ]
             self.stacks[-1] += addresses
             self.size += len(addresses)
@@ -315,7 +330,7 @@ def load_heap(text: Text) -> Profile:
     line, begin = text.line_at(text.begin)
     sampling = _sampling(text, line)
     profile = Profile(warnings=text.warnings)
-    end = _fill(profile, text, read_rows(text, begin, HEAP_SHAPE), sampling)
+    end = _fill_heap(profile, text, read_rows(text, begin, HEAP_SHAPE), sampling)
     attach_map(profile, text, end)
     if names := names_in_comments(text):
         name_locations(profile, lambda address: names.get(address, ()))
@@ -337,7 +352,7 @@ def load_jemalloc(text: Text) -> Profile:
     rows = read_rows(text, begin, JEMALLOC_SHAPE, comment=JEMALLOC_THREAD)
     has_allocated = any(column.any() for column in rows.numbers[2:])
     profile = Profile(warnings=text.warnings)
-    attach_map(profile, text, _fill(profile, text, rows, Sampling(rate, rate, has_allocated)))
+    attach_map(profile, text, _fill_heap(profile, text, rows, Sampling(rate, rate, has_allocated)))
     return profile
 
 
@@ -371,7 +386,7 @@ def _sampling(text: Text, line: bytes) -> Sampling:
     return Sampling(rate, rate, has_allocated)
 
 
-def _fill(profile: Profile, text: Text, rows: TextRows, sampling: Sampling) -> int:
+def _fill_heap(profile: Profile, text: Text, rows: TextRows, sampling: Sampling) -> int:
     """Make the samples; where the text behind them begins."""
     inuse_count, inuse_size, count, size = rows.numbers
     pairs = [(count, size), (inuse_count, inuse_size)] if sampling.has_allocated else [(inuse_count, inuse_size)]
@@ -454,7 +469,7 @@ KINDS: Final = (
     Kind(JEMALLOC_HEADER, load_jemalloc),
     Kind(CONTENTION_TITLE, load_contention),
     Kind(java.HEAP_TITLE, java.load_heap),
-    Kind(HEADER, load_counts),
+    Kind(COUNTS_HEADER, load_counts),
     Kind(THREADS_TITLE, load_threads),
     Kind(SYMBOLS_TITLE, _load_symbolized),
 )
