@@ -398,7 +398,7 @@ def run_batch(arguments: Sequence[str]) -> int:
         held.enter_context(calling_on_hangup(monitor.reopen_log if options.log_json else None))
         engine = held.enter_context(open_engine(options))
         batch = held.enter_context(Batch(plan, engine, manifest, monitor.observer, stop.is_set))
-        news = PendingEvents(manifest)
+        events = PendingEvents(manifest)
         try:
             if options.watch:
                 keep_watching(
@@ -412,16 +412,16 @@ def run_batch(arguments: Sequence[str]) -> int:
         finally:
             stop.end_patience()
             percent = monitor.report(manifest, plan.state)
-        code = exit_code(options, batch, manifest, news, percent)
-        news.forget_settled(batch.missing)
+        code = exit_code(options, batch, manifest, events, percent)
+        events.forget_settled(batch.missing)
         if code == EXIT_SOME or options.watch:
-            news.note_reported(batch.missing)
+            events.note_reported(batch.missing)
         monitor.ended(code)
     return code
 
 
 def exit_code(
-    options: argparse.Namespace, batch: Batch, manifest: Manifest, news: PendingEvents, percent: float
+    options: argparse.Namespace, batch: Batch, manifest: Manifest, events: PendingEvents, percent: float
 ) -> int:
     """The exit code of a batch whose profiles have names for `percent` of their value."""
     from symbolize.batch.manifest import State
@@ -433,7 +433,7 @@ def exit_code(
     is_below = options.fail_under is not None and percent < options.fail_under
     if is_below:
         print_error(f"symbolize: {below_text(percent, options.fail_under)}")
-    if news.count() or (not options.watch and news.missing(batch.missing)):  # missing inputs may still appear
+    if events.count() or (not options.watch and events.missing(batch.missing)):  # missing inputs may still appear
         return EXIT_SOME
     return EXIT_BELOW if is_below else EXIT_DONE
 

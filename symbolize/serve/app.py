@@ -56,24 +56,24 @@ from symbolize.serve.symbolication import (
     RequestTooLarge,
     SourceRequest,
     SymbolicationAnswer,
+    SymbolicationRequest,
     as_json,
     parsed,
     read_request,
 )
-from symbolize.serve.symbolication import SymbolicationRequest as Frames
 from symbolize.serve.uploads import Full, Uploads, full_disk
 from symbolize.serve.worker_pools import RETRY_AFTER, SingleFlight, WorkerPool, while_connected
 from symbolize.storage.servers import AnyClient
 
-POLICY: Final = (
+STATUS_POLICY: Final = (
     "default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-STYLE: Final = (
+STATUS_STYLE: Final = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:46em;margin:2em auto;padding:0 1em}"
     "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.3em .8em .3em 0;"
     "border-bottom:1px solid #8884;vertical-align:top}code{font-size:.9em}:root{color-scheme:light dark}"
 )
-ROUTES: Final = {
+STATUS_ROUTES: Final = {
     "POST /symbolicate/v5": "names of frames: Mozilla's symbolication API",
     "POST /source/v1": "the source file of a frame",
     "POST /symbolize": "a profile in any format; symbolized",
@@ -101,24 +101,24 @@ CLIENT_LEFT: Final = 499
 FORWARDED: Final = re.compile(r"[0-9A-Za-z.:, _\[\]-]{1,1000}")
 
 
-def page(facts: Mapping[str, str]) -> str:
-    """The page."""
+def status_page(facts: Mapping[str, str]) -> str:
+    """The status page: `facts`, and what requests there are."""
     rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in facts.items())
     routes = "".join(
         f"<tr><td><code>{html.escape(name)}</code></td><td>{html.escape(text)}</td></tr>"
-        for name, text in ROUTES.items()
+        for name, text in STATUS_ROUTES.items()
     )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>symbolize: a symbol server</title>'
-        f"<style>{STYLE}</style></head><body><h1>symbolize: a symbol server</h1><table>{rows}</table>"
+        f"<style>{STATUS_STYLE}</style></head><body><h1>symbolize: a symbol server</h1><table>{rows}</table>"
         f"<h2>Requests</h2><table>{routes}</table></body></html>\n"
     )
 
 
-def text(facts: Mapping[str, str]) -> str:
+def status_text(facts: Mapping[str, str]) -> str:
     """The same for terminals."""
     lines = ["symbolize: a symbol server", *(f"{name}: {value}" for name, value in facts.items()), ""]
-    return "\n".join([*lines, *(f"{name}  {value}" for name, value in ROUTES.items())]) + "\n"
+    return "\n".join([*lines, *(f"{name}  {value}" for name, value in STATUS_ROUTES.items())]) + "\n"
 
 
 class ResponseBudget:
@@ -215,9 +215,9 @@ class Services:
 class SymbolApp:
     """The routes of one worker, and what its requests share."""
 
-    def __init__(self, parts: Services, metrics: ServerMetrics) -> None:
-        self.parts, self.limits, self.metrics = parts, parts.limits, metrics
-        limits = parts.limits
+    def __init__(self, services: Services, metrics: ServerMetrics) -> None:
+        self.services, self.limits, self.metrics = services, services.limits, metrics
+        limits = services.limits
         self.bodies = RequestBodies(limits.in_flight, limits.bodies, limits.body_seconds, metrics)
         self.responses = ResponseBudget(limits.answers, metrics)
         self.quick = WorkerPool("names", limits.quick, limits.waiting, metrics, limits.wait_seconds)
@@ -319,17 +319,17 @@ class SymbolApp:
         for pool in self.pools:
             pool.close()
         await to_thread.run_sync(self.child.close)
-        if self.parts.servers is not None:
-            await to_thread.run_sync(self.parts.servers.close)
+        if self.services.servers is not None:
+            await to_thread.run_sync(self.services.servers.close)
 
     async def _walk(self) -> None:
         """Walk the folders again from time to time, and forget what nobody came for."""
         while True:
             await asyncio.sleep(self.limits.walk_seconds)
             try:
-                if self.parts.deliveries is not None:
-                    await to_thread.run_sync(self.parts.deliveries.forget_old)
-                await to_thread.run_sync(self.parts.modules.walk_again, self.limits.walk_seconds / 2)
+                if self.services.deliveries is not None:
+                    await to_thread.run_sync(self.services.deliveries.forget_old)
+                await to_thread.run_sync(self.services.modules.walk_again, self.limits.walk_seconds / 2)
             except Exception:  # whatever it was, the next walk may end well
                 logging.getLogger("uvicorn.error").exception("walking the folders failed")
 
@@ -348,24 +348,24 @@ class SymbolApp:
 
     async def status(self, request: Request) -> Response:
         """What the server is."""
-        parts = self.parts
+        services = self.services
         facts = {
-            "Folders": str(len(parts.modules.roots)),
-            "Binaries open in this process": str(len(parts.modules)),
-            "Servers behind": str(len(parts.servers.servers)) if parts.servers is not None else "none",
-            "Sources": "on" if parts.sources else "off",
-            "Uploads": "on" if parts.uploads else "off",
-            "OTLP profiles": "passed on" if parts.deliveries else "off",
+            "Folders": str(len(services.modules.roots)),
+            "Binaries open in this process": str(len(services.modules)),
+            "Servers behind": str(len(services.servers.servers)) if services.servers is not None else "none",
+            "Sources": "on" if services.sources else "off",
+            "Uploads": "on" if services.uploads else "off",
+            "OTLP profiles": "passed on" if services.deliveries else "off",
         }
         if "text/html" not in request.headers.get("accept", ""):
-            return PlainTextResponse(text(facts))
-        digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+            return PlainTextResponse(status_text(facts))
+        digest = base64.b64encode(hashlib.sha256(STATUS_STYLE.encode()).digest()).decode()
         headers = {
-            "Content-Security-Policy": POLICY.format(digest=digest),
+            "Content-Security-Policy": STATUS_POLICY.format(digest=digest),
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": "no-referrer",
         }
-        return HTMLResponse(page(facts), headers=headers)
+        return HTMLResponse(status_page(facts), headers=headers)
 
     async def health(self, request: Request) -> Response:
         """That the process answers."""
@@ -410,13 +410,13 @@ class SymbolApp:
             answer = await self._named(asked, written)
         return self.responses.response(answer, "application/json")
 
-    async def _named(self, asked: Frames, use: Callable[[SymbolicationAnswer], Any]) -> Any:
+    async def _named(self, asked: SymbolicationRequest, use: Callable[[SymbolicationAnswer], Any]) -> Any:
         """What `use` makes, in a thread, of the answer to a request."""
         found = await self._found(asked.build_ids.values())
         held = [each.module for each in found.values() if each.module is not None]
 
         def job() -> Any:
-            answer = SymbolicationAnswer(asked, found, self.parts.mode)
+            answer = SymbolicationAnswer(asked, found, self.services.mode)
             result = use(answer)
             self.metrics.frames(answer.named, answer.frames - answer.named)
             return result
@@ -425,7 +425,7 @@ class SymbolApp:
         return await pool.run(job, lambda: self._release(held))
 
     def _release(self, held: Iterable[HeldModule]) -> None:
-        self.parts.modules.release(*held)
+        self.services.modules.release(*held)
 
     async def _found(self, build_ids: Iterable[str]) -> dict[str, FoundFrames]:
         """The modules with some ids, held; what is not open yet is opened, of one id at a time."""
@@ -440,7 +440,7 @@ class SymbolApp:
         return found
 
     async def _module(self, build_id: str) -> FoundFrames:
-        modules = self.parts.modules
+        modules = self.services.modules
         for attempt in range(MAX_ATTEMPTS):
             module = modules.hold(build_id)
             if module is not None:
@@ -486,7 +486,7 @@ class SymbolApp:
         found = (await self._found([build_id]))[build_id].module if MODULE_ID.fullmatch(build_id) else None
         if found is None:
             return ""
-        self.parts.modules.release(found)
+        self.services.modules.release(found)
         return found.build_id
 
     async def symbolize(self, request: Request) -> Response:
@@ -504,13 +504,13 @@ class SymbolApp:
 
     async def _symbolized(self, body: BinaryIO, parameters: dict[str, str] | None) -> Symbolized:
         """What the process for profiles makes of a body."""
-        job, left = Job(self.parts.origin, self.parts.modules.last_walk(), for_child(body), parameters), Event()
+        job, left = Job(self.services.origin, self.services.modules.last_walk(), for_child(body), parameters), Event()
         return await self.profile.run(partial(self.child.run, symbolized, job, left), left=left.set)
 
     async def otlp(self, request: Request) -> Response:
         """A request of OTLP profiles, which is passed on with names added."""
         self._check_token(request)
-        deliveries = self.parts.deliveries
+        deliveries = self.services.deliveries
         if deliveries is None:
             raise HTTPException(404, "profiles are not passed on here; the server needs --forward")
         as_json = otlp.is_json(request.headers.get("content-type", ""))
@@ -543,8 +543,8 @@ class SymbolApp:
             raise HTTPException(400, f"the kind of file is none of {', '.join(KINDS)}, section, source")
         build_id = checked_build_id(request.path_params["build_id"])
         async with asyncio.timeout(self.limits.answer_seconds):
-            opened = await self._look(partial(file_of, self.parts.modules, build_id, kind))
-            servers = self.parts.servers
+            opened = await self._look(partial(file_of, self.services.modules, build_id, kind))
+            servers = self.services.servers
             if opened is None and servers is not None:
                 asked: Kind = "executable" if kind == "executable" else "debuginfo"
                 opened = await self._fetch(request, build_id, kind, partial(servers.fetch, build_id, asked))
@@ -557,8 +557,8 @@ class SymbolApp:
         path = normalized("/" + request.path_params["path"].lstrip("/"))
         async with asyncio.timeout(self.limits.answer_seconds):
             opened = None
-            if self.parts.sources:
-                opened = await self.slow.run(partial(source_of, self.parts.modules, self._sources(), build_id, path))
+            if self.services.sources:
+                opened = await self.slow.run(partial(source_of, self.services.modules, self._sources(), build_id, path))
             if opened is None:
                 opened = await self._fetch_source(request, build_id, path)
         return self._sent(request, "source", opened)
@@ -567,7 +567,7 @@ class SymbolApp:
         """The bytes of a section."""
         build_id, name = checked_build_id(request.path_params["build_id"]), request.path_params["name"]
         async with asyncio.timeout(self.limits.answer_seconds):
-            opened = await self._look(partial(section_of, self.parts.modules, build_id, name))
+            opened = await self._look(partial(section_of, self.services.modules, build_id, name))
         return self._sent(request, "section", opened)
 
     async def _look(self, look: Callable[[], Opened | None]) -> Opened | None:
@@ -575,14 +575,14 @@ class SymbolApp:
         try:
             return await self.files.run(look)
         except ChangedFile:
-            await self.slow.run(partial(self.parts.modules.walk_again, FRESH_SECONDS, PATIENCE))
+            await self.slow.run(partial(self.services.modules.walk_again, FRESH_SECONDS, PATIENCE))
             return await self.files.run(look)
 
     async def walk(self, request: Request) -> Response:
         """Walk the folders now: what has come, gone or changed counts in all workers from then on."""
         self._check_token(request)
         async with asyncio.timeout(self.limits.answer_seconds):
-            if not await self.uploading.run(partial(self.parts.modules.walk_again, 0, PATIENCE)):
+            if not await self.uploading.run(partial(self.services.modules.walk_again, 0, PATIENCE)):
                 raise TimeoutError
         return PlainTextResponse("walked\n")
 
@@ -592,10 +592,10 @@ class SymbolApp:
 
     def _sources(self) -> Sources:
         """The folders with sources as they are now."""
-        return Sources(self.parts.sources)
+        return Sources(self.services.sources)
 
     async def _fetch_source(self, request: Request, build_id: str, path: str) -> Opened | None:
-        servers = self.parts.servers
+        servers = self.services.servers
         if servers is None:
             return None
         return await self._fetch(request, build_id, path, partial(servers.fetch_source, build_id, path))
@@ -622,7 +622,7 @@ class SymbolApp:
 
     async def upload(self, request: Request) -> Response:
         """Keep a debug file or an executable."""
-        uploads = self.parts.uploads
+        uploads = self.services.uploads
         if uploads is None:
             raise HTTPException(403, "uploads are off; the server needs --uploads and a token")
         self._check_token(request)
@@ -640,7 +640,7 @@ class SymbolApp:
             async with self.bodies.received(request, uploads.limit, uploads.folder) as body:
                 is_new = await self.uploading.run(partial(uploads.receive, build_id, kind, body))
         if is_new:
-            await self.uploading.run(partial(self.parts.modules.walk_uploads, uploads.folder))
+            await self.uploading.run(partial(self.services.modules.walk_uploads, uploads.folder))
         return PlainTextResponse("kept\n" if is_new else "was there\n", 201 if is_new else 200)
 
 

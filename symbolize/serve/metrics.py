@@ -91,13 +91,13 @@ class ServerMetrics:
         """Count the bytes of an answer."""
         self._sent.inc(size)
 
-    def admitted(self, lane: str, number: int) -> None:
+    def admitted(self, pool: str, number: int) -> None:
         """Note how many requests are worked on or wait."""
-        self._admitted.labels(lane).set(number)
+        self._admitted.labels(pool).set(number)
 
-    def oldest(self, lane: str, seconds: float) -> None:
+    def oldest(self, pool: str, seconds: float) -> None:
         """Note for how long the oldest request has been worked on."""
-        self._oldest.labels(lane).set(seconds)
+        self._oldest.labels(pool).set(seconds)
 
     def opened(self, number: int, size: int) -> None:
         """Note what is open."""

@@ -122,7 +122,7 @@ def application(settings: ServerSettings) -> ASGIApp:
     """The application with some settings."""
     servers, metrics = open_behind(settings.debuginfod), ServerMetrics()
     roots, behind = tuple(roots_of(settings)), tuple(settings.debuginfod)
-    parts = Services(
+    services = Services(
         modules_of(settings, servers, metrics),
         Origin(roots, settings.cache, settings.cache_limit, behind, settings.options),
         list(settings.sources),
@@ -137,4 +137,4 @@ def application(settings: ServerSettings) -> ASGIApp:
             memory=settings.memory_limit,
         ),
     )
-    return SymbolApp(parts, metrics).app(settings.token, settings.hosts, settings.origins, log_of(settings))
+    return SymbolApp(services, metrics).app(settings.token, settings.hosts, settings.origins, log_of(settings))

@@ -365,7 +365,7 @@ def test_readiness(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_readiness_by_kind(server: HttpClient, monkeypatch: pytest.MonkeyPatch, busy: str, status: int) -> None:
     """A process that refuses profiles for a while, as one is worked on, still answers for names."""
-    monkeypatch.setattr(worker_pools.WorkerPool, "is_full", property(lambda lane: lane.name == busy))
+    monkeypatch.setattr(worker_pools.WorkerPool, "is_full", property(lambda pool: pool.name == busy))
     assert server.ask("GET", "/readyz").status == status
 
 
@@ -374,7 +374,7 @@ def test_profiles_that_would_wait(
     server: HttpClient, monkeypatch: pytest.MonkeyPatch, busy: str, status: bytes
 ) -> None:
     """Are refused before they are sent, whatever requests for names wait for."""
-    monkeypatch.setattr(worker_pools.WorkerPool, "is_full", property(lambda lane: lane.name == busy))
+    monkeypatch.setattr(worker_pools.WorkerPool, "is_full", property(lambda pool: pool.name == busy))
     with connected(server) as client:
         client.sendall(b"POST /symbolize HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n")
         client.sendall(b"Content-Length: %d\r\n\r\n" % PROFILE.stat().st_size)

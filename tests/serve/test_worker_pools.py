@@ -103,7 +103,7 @@ def test_jobs_that_nobody_waits_for() -> None:
 
 
 def test_threads_that_are_stuck() -> None:
-    """A lane is stuck when each of its threads has had a job for too long."""
+    """A pool is stuck when each of its threads has had a job for too long."""
 
     async def ask() -> list[bool]:
         names, begun, ends = WorkerPool("names", 2, 2, ServerMetrics()), threading.Semaphore(0), threading.Event()

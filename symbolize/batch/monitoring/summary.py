@@ -96,7 +96,7 @@ class Summary(Closeable):
 
     The manifest is read once, by `read` or while `json_pieces` are written. `hints` says what to do about each reason,
     `again` how to do inputs again that are done, `retry_missing` those of them that added files can name,
-    empty if that was done. `news` says what earlier runs have not reported.
+    empty if that was done. `events` says what earlier runs have not reported.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Summary(Closeable):
         retry_missing: str = "retry_missing=True",
     ) -> None:
         self._hints, self._again, self._retry_missing = hints, again, retry_missing
-        self.news = PendingEvents(manifest)
+        self.events = PendingEvents(manifest)
         self._manifest = manifest
         self.tally = tally
         self.states = dict.fromkeys(State, 0)
@@ -178,7 +178,7 @@ class Summary(Closeable):
                 "unfinished": self.states[State.NEW] + self.states[State.SCANNED],
                 "done_before": tally.done_before,
                 "quarantined_before": tally.quarantined_before,
-                "quarantined_newly": self.news.count(),
+                "quarantined_newly": self.events.count(),
                 "quarantined_by_reason": dict(sorted(self.reasons.items())),
                 "problems": tally.problems,
             },
@@ -309,7 +309,7 @@ class Summary(Closeable):
             text += f", {self.incomplete} of them incomplete because something failed: run the same command again"
         if states[State.QUARANTINED]:
             text += f", {states[State.QUARANTINED]} quarantined"
-            if tally.quarantined_before and (new := self.news.count()) < states[State.QUARANTINED]:
+            if tally.quarantined_before and (new := self.events.count()) < states[State.QUARANTINED]:
                 text += f" ({new} of them newly)"
         unfinished = states[State.NEW] + states[State.SCANNED]
         if unfinished:
