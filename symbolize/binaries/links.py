@@ -18,9 +18,11 @@ from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.remote import Attempt
 
 DEBUG_SUFFIXES = (".debug", ".dbg")
-MAX_CANDIDATES = 16
-"""Files of one name that are handed out, or of which the checksum is computed, for which each is read whole, once. In
-build trees a name may denote hundreds."""
+MAX_LINKED = 16
+"""Files of the linked name of which the checksum is computed. Each has to be read whole for it, once."""
+MAX_COMPANIONS = 16
+"""Packages, split units or supplementary files of one name that are handed out. In build trees a name may denote
+hundreds."""
 MAX_NAME = 255
 
 
@@ -87,7 +89,7 @@ def candidates_for(index: BinaryIndex, entry: Entry, filename: str) -> list[Entr
         places += [posixpath.join(folder, entry.link), posixpath.join("usr/lib/debug", folder, entry.link)]
     near = [found for place in dict.fromkeys(places) for found in index.at_path(place)]
     near.sort(key=lambda found: found.root != entry.root)
-    return list(dict.fromkeys([*near, *index.with_name(entry.link)]))[:MAX_CANDIDATES]
+    return list(dict.fromkeys([*near, *index.with_name(entry.link)]))[:MAX_LINKED]
 
 
 def why_not(index: BinaryIndex, entry: Entry, candidate: Entry) -> str:
@@ -113,7 +115,7 @@ def beside(index: BinaryIndex, entries: Sequence[Entry]) -> list[Attempt]:
     return [
         Attempt(other.path, "neither a build id nor a checksum says that it belongs to the binary")
         for name in names
-        for other in index.with_name(name)[:MAX_CANDIDATES]
+        for other in index.with_name(name)[:MAX_LINKED]
     ]
 
 
@@ -144,7 +146,7 @@ class Companions:
         if not same and self.index.servers is not None and is_build_id(identifier):
             fetched = self.index.servers.fetch(identifier, "debuginfo").path
             same = [fetched] if fetched is not None else []
-        return unique([*same, *self._ranked([posixpath.basename(name)], name)])[:MAX_CANDIDATES]
+        return unique([*same, *self._ranked([posixpath.basename(name)], name)])[:MAX_COMPANIONS]
 
     def _ranked(self, names: Iterable[str], recorded: str) -> list[str]:
         """The files called so: those that lie like the recorded path first, then those beside the binary."""
@@ -160,7 +162,7 @@ class Companions:
             return -common, os.path.dirname(path) not in folders
 
         found = unique([entry.path for name in names for entry in self.index.with_name(name)])
-        return sorted(found, key=rank)[:MAX_CANDIDATES]
+        return sorted(found, key=rank)[:MAX_COMPANIONS]
 
 
 def unique(paths: Iterable[str]) -> list[str]:

@@ -6,9 +6,9 @@ from typing import Final
 from symbolize.core.arrays import AT_ONCE, Int32, Int64
 from symbolize.core.errors import InputError
 
-OBJECT: Final = 184
-LIST: Final = 64
-ITEM: Final = 12
+JSON_OBJECT: Final = 184
+JSON_LIST: Final = 64
+JSON_ITEM: Final = 12
 """Bytes of an object with a few keys, of a list with an item, and of a further item whose text is as short as it may
 be. Longer ones take no more than a few times their text."""
 MEMORY: Final = "would take {times:,.0f} times its size in memory, as only a bomb does"
@@ -20,7 +20,7 @@ Limit = tuple[int, int, str] | tuple[int, int, str, int]
 
 def json_cost(text: bytes) -> int:
     """About how many bytes the objects of a JSON text will take, which may be 25 times its size (`{},{},…`)."""
-    return OBJECT * text.count(b"{") + LIST * text.count(b"[") + ITEM * text.count(b",")
+    return JSON_OBJECT * text.count(b"{") + JSON_LIST * text.count(b"[") + JSON_ITEM * text.count(b",")
 
 
 class Budget:

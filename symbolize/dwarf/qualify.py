@@ -45,23 +45,23 @@ BASE_NAMES = {
 }
 """What c++filt calls base types that gcc calls otherwise."""
 
-CONSTRUCTOR = b"<lambda>"
+CLOSURE_CONSTRUCTOR = b"<lambda>"
 """What gcc calls the constructors of a closure."""
-OBJECT = b"__closure"
+CLOSURE_OBJECT = b"__closure"
 """What gcc calls the object in the function of a closure."""
-CALL = b"operator()"
-AUTO = b"auto:"
-MAX_NESTED_TYPES = 4
+CLOSURE_CALL = b"operator()"
+CLOSURE_AUTO = b"auto:"
+CLOSURE_MAX_NESTED_TYPES = 4
 """How deep types of functions may be parameters of each other."""
-MAX_TYPES = 64
+CLOSURE_MAX_TYPES = 64
 """So many types are followed from a parameter; more are corrupt."""
-BYTES_PER_DIE = 4
-MORE_DIES = 1 << 16
+CLOSURE_BYTES_PER_DIE = 4
+CLOSURE_MORE_DIES = 1 << 16
 """DIEs that are read to name what is local to functions: one for so many bytes of debug information, and in addition.
 """
-OPERATOR = b"}::operator()"
+CLOSURE_OPERATOR = b"}::operator()"
 """What follows the number of a closure in the text of a linked name."""
-_NUMBER = re.compile(rb"#(\d+)\Z")
+_CLOSURE_NUMBER = re.compile(rb"#(\d+)\Z")
 _PRODUCER = re.compile(rb"GNU C\+\+\d* (\d+)\.")
 _ABI = re.compile(rb"-fabi-version=(\d+)")
 ABI_OF_SIGNATURES, GCC_OF_SIGNATURES = 18, 13
@@ -188,7 +188,7 @@ class Closures:
         self._dwarf = dwarf
         self._sources = dwarf.sources
         self._qualify = qualified
-        self._left = dwarf.sources.size // BYTES_PER_DIE + MORE_DIES
+        self._left = dwarf.sources.size // CLOSURE_BYTES_PER_DIE + CLOSURE_MORE_DIES
         self._depth = 0
         self._numbered: dict[int, dict[int, bytes]] = {}
         self._types: dict[int, bytes] = {}
@@ -233,7 +233,7 @@ class Closures:
         bodies = [call, *map(self._read, self._dwarf.bodies(call.reference))]
         for address in {body.attributes[DW_AT_low_pc] for body in bodies if DW_AT_low_pc in body.attributes}:
             linked += self._dwarf.linked_at(address)
-        found = {_NUMBER.search(self._dwarf.readable(name).rpartition(OPERATOR)[0]) for name in linked}
+        found = {_CLOSURE_NUMBER.search(self._dwarf.readable(name).rpartition(CLOSURE_OPERATOR)[0]) for name in linked}
         numbers = {int(match[1]) for match in found if match is not None}
         return numbers.pop() if len(numbers) == 1 else 0
 
@@ -242,16 +242,16 @@ class Closures:
         call, is_closure = None, False
         for child in self._below(structure.reference, DW_TAG_subprogram):
             name = self._string(child)
-            is_closure |= name == CONSTRUCTOR
-            if name.startswith(CALL):
+            is_closure |= name == CLOSURE_CONSTRUCTOR
+            if name.startswith(CLOSURE_CALL):
                 call = child, name
-        if call is None or not (is_closure or self._string(self._this(call[0])) == OBJECT):
+        if call is None or not (is_closure or self._string(self._this(call[0])) == CLOSURE_OBJECT):
             return None
         declared_at = tuple(
             structure.attributes.get(attribute, 0)
             for attribute in (DW_AT_decl_file, DW_AT_decl_line, DW_AT_decl_column)
         )
-        parameters = self.parameters(call[0].reference) if call[1] == CALL else self._generic(call[0].reference)
+        parameters = self.parameters(call[0].reference) if call[1] == CLOSURE_CALL else self._generic(call[0].reference)
         return Closure(declared_at, structure.reference, call[0], parameters)
 
     def _this(self, function: Die) -> Die:
@@ -260,7 +260,7 @@ class Closures:
 
     def parameters(self, function: int) -> bytes | None:
         """The types of the parameters of a function as c++filt has them, None if one of them is unknown."""
-        if self._depth == MAX_NESTED_TYPES:
+        if self._depth == CLOSURE_MAX_NESTED_TYPES:
             return None
         self._depth += 1
         texts = [self._parameter(child) for child in self._formal(function)]
@@ -288,16 +288,16 @@ class Closures:
             self._string(child): child.attributes.get(DW_AT_type) for child in children
         }  # each is listed twice
         parameters = self._formal(function)
-        if len(arguments) != len(parameters) or not all(name.startswith(AUTO) for name in arguments):
+        if len(arguments) != len(parameters) or not all(name.startswith(CLOSURE_AUTO) for name in arguments):
             return None
         pairs = enumerate(zip(arguments.values(), parameters, strict=True), 1)
-        return joined([self._auto(AUTO + b"%d" % number, *pair) for number, pair in pairs])
+        return joined([self._auto(CLOSURE_AUTO + b"%d" % number, *pair) for number, pair in pairs])
 
     def _auto(self, name: bytes, target: int | None, parameter: Die) -> bytes | None:
         """The type of a parameter of a generic lambda whose instance has the type `target` for `auto`."""
         reference = parameter.attributes.get(DW_AT_type)
         behind: list[bytes] = []
-        for _ in range(MAX_TYPES):
+        for _ in range(CLOSURE_MAX_TYPES):
             if reference == target:
                 # Only of `auto&&` the argument is a reference itself.
                 forwarding = self._read(target).tag == DW_TAG_reference_type
@@ -318,7 +318,7 @@ class Closures:
         if die.attributes.get(DW_AT_external) and this.tag != DW_TAG_formal_parameter:
             return None
         is_const = False
-        for _ in range(MAX_TYPES):
+        for _ in range(CLOSURE_MAX_TYPES):
             this = self._read(this.attributes.get(DW_AT_type))
             if this.tag not in (DW_TAG_const_type, DW_TAG_pointer_type):
                 break
@@ -328,7 +328,7 @@ class Closures:
     def _type(self, reference: int | None, is_parameter: bool = False) -> bytes | None:
         """A type as c++filt has it, None if it is unknown; `const` of a parameter itself is no part of a type."""
         behind: list[bytes] = []
-        for _ in range(MAX_TYPES):
+        for _ in range(CLOSURE_MAX_TYPES):
             die = self._read(reference)
             if reference is None:
                 return b"void" + b"".join(behind[::-1])

@@ -307,7 +307,7 @@ def test_nesting_has_an_end() -> None:
 
 def test_work_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where absurdly many DIEs would be read, names stay shorter, and a problem says so."""
-    monkeypatch.setattr("symbolize.dwarf.qualify.MORE_DIES", -1000)
+    monkeypatch.setattr("symbolize.dwarf.qualify.CLOSURE_MORE_DIES", -1000)
     function = die("subprogram", closure("int", at=CODE), linkage_name=TOTAL)
     table = build_table([image_of([unit(*TYPES, function, producer=GCC_12)])])
     assert b"(anonymous struct)::operator()" in table.functions.name[0]
