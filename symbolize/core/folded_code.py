@@ -21,6 +21,11 @@ class FoldingEvidence(IntEnum):
         return ("symbols", "debug information", "line tables")[self - 1]
 
 
+def declaration(path: bytes, line: int) -> tuple[bytes, int]:
+    """Where a function is declared, to compare: name of the file and line. Headers may have several paths."""
+    return basename(path), line
+
+
 class FoldedFunction(NamedTuple):
     """One of several functions with the same code: linkage name, or qualified name of one that is not linked by a name
     of its own, and path and line of its declaration (empty and 0: unknown)."""
@@ -31,8 +36,8 @@ class FoldedFunction(NamedTuple):
 
     @property
     def declared(self) -> tuple[bytes, int]:
-        """Where it is declared: name of the file and line. Headers may have several paths."""
-        return basename(self.path), self.line
+        """Its `declaration`."""
+        return declaration(self.path, self.line)
 
 
 class FoldedCode(NamedTuple):

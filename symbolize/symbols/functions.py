@@ -3,13 +3,12 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from posixpath import basename
 from typing import Final, NamedTuple, Self
 
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt32, UInt64
-from symbolize.core.folded_code import FoldedCode
+from symbolize.core.folded_code import FoldedCode, declaration
 from symbolize.core.string_array import StringArray
 from symbolize.core.string_table import StringTable
 from symbolize.elf.plt import MARK
@@ -97,8 +96,8 @@ class Function(NamedTuple):
 
     @property
     def declared(self) -> tuple[bytes, int]:
-        """Where it is declared: name of the file and line. Headers may have several paths."""
-        return basename(self.path), self.line
+        """Its `declaration`."""
+        return declaration(self.path, self.line)
 
 
 def name_key(function: Function) -> bytes:

@@ -25,7 +25,7 @@ def folded(*names: Sequence[bytes]) -> list[FoldedCode]:
     return [FoldedCode(0, 1, FoldingEvidence.NAMES, [*map(FoldedFunction, each)]) for each in names]
 
 
-def test_groups_by_name() -> None:
+def test_shared_code_with_a_name() -> None:
     """A function is looked for in all shared code with its name, but not in very much."""
     shared = [[b"_ZN3Box3putEi", b"start"], [b"stop", b"start"], *([b"init", b"open%d" % i] for i in range(1000))]
     namesakes = Namesakes(folded(*shared))
