@@ -1,4 +1,5 @@
-"""Values by function, as `pprof -top` has them: a function is its name, unnamed code its module."""
+"""Values by function, by line, and by code of a module, as `pprof -top` has them: a function is its name, unnamed code
+its module."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -193,8 +193,6 @@ def inflate(
     """What one or more streams hold, one after another, that come in pieces of any size; zeros may pad the end. Of what
     `is_single` only the first stream is read.
 
-    A second layer may expand to 32 MiB whatever the ratio.
-
     The output is judged by the compressed bytes that were read, of the input itself where `packed` counts those of one
     that is compressed more than once (R277, ratio of all layers), or by those of the whole input, `packed`, where they
     are known. Raises CompressionError about `source`.

@@ -1,4 +1,5 @@
-"""From debug sections to flat arrays: the decoder of chosen units."""
+"""From debug sections to flat arrays: the decoder of chosen units, the segments of their functions, their line rows,
+and where those show that functions were folded."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -37,8 +38,6 @@ MORE_PIECES = 1 << 16
 
 MAX_INLINE_DEPTH = 256
 """Inlining deeper than this is not followed (R30, depth of inlining). Real programs need some thirty levels."""
-Columns = Mapping[str, NDArray[Any]]
-Result = TypeVar("Result")
 
 MAX_ROUNDS = 8
 """How often units may be added that decide between the line sequences of those before; then all units are decoded."""
@@ -51,6 +50,9 @@ MAX_PARTS = 256
 
 MAX_SPLIT_WALKS = 4
 """How often split units may be walked on average: more than one skeleton for each is corrupt data."""
+
+Columns = Mapping[str, NDArray[Any]]
+Result = TypeVar("Result")
 
 
 def only_around(begin: UInt64, end: UInt64, owner: Int64, vaddrs: UInt64, count: int) -> tuple[UInt64, UInt64, Int64]:

@@ -122,7 +122,8 @@ def decompressed(pieces: Iterable[bytes], source: str, size: int) -> Iterator[by
     """The content of `pieces`, which gzip, zstd or lz4 may have compressed, at most `size` bytes then.
 
     Concatenated streams are one input (RFC 1952 §2.2), zeros may pad the end, and a layer may hold another. Offsets in
-    errors count in the compressed input. Pieces that are not compressed come as they are.
+    errors count in the compressed input. Pieces that are not compressed come as they are. A second layer may expand to
+    32 MiB whatever the ratio.
     """
     packed = pieces if isinstance(pieces, Counted) else Counted(pieces)
     unread: Iterator[bytes] = packed

@@ -1,4 +1,4 @@
-"""Equal samples of a profile become one, and which rows of a table are equal."""
+"""Compaction of a profile, whose unused rows go; equal samples become one; and which rows of a table are equal."""
 
 from dataclasses import replace
 from typing import Any

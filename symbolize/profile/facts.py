@@ -1,4 +1,5 @@
-"""What readers know of the evidence in a profile, and the comment that keeps it (R426, facts in a comment).
+"""What is known of a whole profile: which locations have names, caveats, and facts of evidence, which readers know and
+a comment keeps (R426, facts in a comment).
 
 Other tools keep comments and merge them as a list. The comment names build ids and sample types, not rows, which other
 tools order anew. What it says of leaves and stacks comes with the sums of the values for which it holds: where the sums
@@ -21,12 +22,12 @@ from symbolize.core.budget import json_cost
 from symbolize.core.errors import printable
 from symbolize.profile.model import IdOrigin, LeafKind, Mappings, Profile, StackSource
 
-MARK: Final = 32
+MARK_DIGITS: Final = 32
 """Digits of the mark of samples."""
 NOT_PROVED: Final = "not proved to be what ran: "
-"""What such comments begin with."""
-PREFIX: Final = b"#symbolize evidence: "
-"""How the comment begins; pprof shows none that begin with `#`."""
+"""What comments that are caveats begin with."""
+FACTS_PREFIX: Final = b"#symbolize evidence: "
+"""How the comment with facts begins; pprof shows none that begin with `#`."""
 READ_LATER: Final = "build ids read later"
 STACKS: Final = "stacks"
 LEAVES: Final = "leaves"
@@ -53,7 +54,7 @@ def samples_mark(profile: Profile) -> str:
     """A text that is the same for results of the same samples: of their time, number and sums, in hex."""
     values = profile.samples.values
     facts = profile.time_nanos, len(values), sorted(values.sum(axis=0).tolist())
-    return sha256(repr(facts).encode()).hexdigest()[:MARK]
+    return sha256(repr(facts).encode()).hexdigest()[:MARK_DIGITS]
 
 
 def set_flags(profile: Profile, touched: Bool) -> None:
@@ -139,7 +140,7 @@ def with_comment(profile: Profile) -> Profile:
 def take_comments(profile: Profile) -> None:
     """Take the comments with facts off a profile that was read: it knows them then, and of several the weaker ones."""
     texts = {row: profile.strings[row] for row in set(profile.comments)}
-    own = [row for row in dict.fromkeys(profile.comments) if texts[row].startswith(PREFIX)]
+    own = [row for row in dict.fromkeys(profile.comments) if texts[row].startswith(FACTS_PREFIX)]
     if not own:
         return
     profile.comments = [row for row in profile.comments if row not in own]
@@ -195,13 +196,13 @@ def text_of(facts: Facts) -> bytes:
     if facts.leaves:
         said[STACKS] = word_of(facts.stacks)
         said[LEAVES] = {text: [word_of(kind), total] for text, (kind, total) in facts.leaves.items()}
-    return PREFIX + json.dumps(said, ensure_ascii=False).encode()
+    return FACTS_PREFIX + json.dumps(said, ensure_ascii=False).encode()
 
 
 def facts_in(text: bytes) -> Facts:
     """The facts in a comment; what is damaged in it says nothing."""
     try:
-        said = json.loads(text[len(PREFIX) :].decode("utf-8", "backslashreplace"))
+        said = json.loads(text[len(FACTS_PREFIX) :].decode("utf-8", "backslashreplace"))
     except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):

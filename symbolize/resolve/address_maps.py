@@ -109,9 +109,7 @@ def in_file(binary: Binary, base: AddressBase, addresses: UInt64) -> MappedAddre
 def infer_load_bias(judge: Judge, record: MappingRecord, binary: Binary, *, is_one_of_several: bool) -> BuildMatch:
     """Infer what the addresses in one file count from, if it may be `binary`, see `match_bases`.
 
-    The first of the first two bases is used under which all addresses are in executable segments, by their sizes in
-    memory, and call sites in calls. If there is none nothing of the file is named. A path of 64 bits rules out
-    files of 32.
+    A path of 64 bits rules out files of 32.
     """
     assert record.names is not None
     names = record.names

@@ -16,7 +16,7 @@ from symbolize.enrich.edits import prune
 from symbolize.formats import encode, write
 from symbolize.formats.pprof.reader import load
 from symbolize.profile import IdOrigin, LeafKind, Profile, StackSource, ValueType, merged
-from symbolize.profile.facts import PREFIX, exact_sum, set_leaves
+from symbolize.profile.facts import FACTS_PREFIX, exact_sum, set_leaves
 from tests.support import pprof_writer
 from tests.support.pprof_oracle import pprof
 from tests.support.pprof_writer import Line, Mapping, Place
@@ -84,7 +84,7 @@ def test_facts_that_do_not_count() -> None:
     heap.id_origins = np.zeros(0, np.uint8)
     set_leaves(heap, LeafKind.CALL_SITE, StackSource.RECORDER)
     for profile in (proved, heap):
-        assert PREFIX not in encode(profile)
+        assert FACTS_PREFIX not in encode(profile)
         assert facts(again(profile)) == NOTHING
 
 
@@ -100,7 +100,7 @@ def test_a_part_of_the_values() -> None:
     """What holds for some of the values says nothing of all: when another tool merged others, or left some out. Ids
     that were read later stay so."""
     text = encode(recorded()).decode("utf-8", "replace")
-    comment = text[text.index(PREFIX.decode()) :]
+    comment = text[text.index(FACTS_PREFIX.decode()) :]
     comment = comment[: comment.index("}}") + 2]
     for values in ([2, 21], [3, 20]):
         found = facts(with_comments(recorded(([Place(0x1010, 1)], values)), comment))
@@ -127,7 +127,7 @@ def test_a_part_of_the_values() -> None:
 )
 def test_damaged_comments(said: str) -> None:
     """What is damaged says nothing, and is no comment of the profile either."""
-    found = with_comments(recorded(), PREFIX.decode() + said)
+    found = with_comments(recorded(), FACTS_PREFIX.decode() + said)
     assert facts(found) == NOTHING
     assert found.comments == []
 
@@ -195,7 +195,7 @@ def test_merged_here() -> None:
     """Our own merge writes what holds for the whole."""
     whole = merged([recorded(), again(recorded())])
     assert facts(whole) == facts(again(whole)) == KNOWN
-    assert json.loads(bytes(encode(whole)).split(PREFIX)[1].split(b"}}")[0] + b"}}")["leaves"] == {
+    assert json.loads(bytes(encode(whole)).split(FACTS_PREFIX)[1].split(b"}}")[0] + b"}}")["leaves"] == {
         "cpu-clock_sample/count": ["exact", 4],
         "cpu-clock_event/nanoseconds": ["exact", 40],
     }

@@ -1,4 +1,5 @@
-"""What files of OTLP profiles put around the messages: nothing, lengths, or JSON."""
+"""What files of OTLP profiles put around the messages (nothing, lengths, or JSON), and how they are told from
+other inputs."""
 
 import re
 import struct
