@@ -32,9 +32,11 @@ class FrameFlag(IntFlag):
     CALLED = 1
     """A function that was called, not inlined."""
     INLINED = 2
+    """A function that was inlined into the one around it."""
     FOLDED = 4
     """Code that identical code folding gave several functions."""
     UNSYMBOLIZED = 8
+    """No function: `[module]` stands for it."""
 
 
 class Texts(Sequence[str]):

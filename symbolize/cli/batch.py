@@ -423,7 +423,7 @@ def run_batch(arguments: Sequence[str]) -> int:
 def exit_code(
     options: argparse.Namespace, batch: Batch, manifest: Manifest, events: PendingEvents, percent: float
 ) -> int:
-    """The exit code of a batch whose profiles have names for `percent` of their value."""
+    """The exit code of a batch whose profiles have names for `percent` of their value: 1 before 4 before 3."""
     from symbolize.batch.manifest import State
 
     counts = manifest.count()

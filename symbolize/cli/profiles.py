@@ -125,7 +125,8 @@ def parser() -> Parser:
 
 
 def run_profiles(arguments: Sequence[str]) -> int:
-    """Symbolize every profile; a profile that cannot be read does not stop the others. The exit code."""
+    """Symbolize every profile; a profile that cannot be read does not stop the others. The exit code: 1 if something
+    failed, before 3, below `--fail-under`."""
     options = parser().parse_args(arguments)
     from symbolize.cli.hints import OPTION_HINTS
     from symbolize.report.missing import Missing

@@ -1,4 +1,4 @@
-"""Is this vmlinux, or list of symbols, of the kernel that ran, and where was that moved to?"""
+"""Is this vmlinux, or list of symbols, of the kernel that ran, and where was that moved to (KASLR)?"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -96,7 +96,7 @@ class KernelFile(NamedTuple):
 
 
 class Shift(NamedTuple):
-    """How far memory is above the vaddrs of a kernel image, modulo 2⁶⁴, and what says so."""
+    """The KASLR shift: how far memory is above the vaddrs of a kernel image, modulo 2⁶⁴, and what says so."""
 
     distance: int
     evidence: str

@@ -172,7 +172,8 @@ class Locations:
     `rel_pc` is the address relative to the module in a Perfetto trace, `source_row` the row of the location among those
     of all messages of an OTLP input; both are empty in other profiles, and not written.
 
-    gperftools and Chromium record return addresses, which their readers adjust; pprof files have adjusted ones.
+    perf, gperftools, text profiles and Chromium record return addresses, which their readers adjust; pprof files have
+    adjusted ones.
     """
 
     address: UInt64 = column(np.uint64)

@@ -1,4 +1,4 @@
-"""Inputs, and the names of their outputs: relative, valid in any folder or bucket, and not too long."""
+"""Inputs of a batch, and the names of their outputs: relative, valid in any folder or bucket, and not too long."""
 
 import hashlib
 import posixpath

@@ -324,7 +324,7 @@ class Binary:
 
     @property
     def key(self) -> str:
-        """A name for the binary by the contents of its files, as in the cache."""
+        """The cache key: a name for the binary by the contents of its files."""
         return table_name(self.facts)
 
     def adopt(self, table: SymbolTable) -> None:

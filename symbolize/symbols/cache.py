@@ -212,7 +212,7 @@ class TableCache:
 
 
 def table_name(facts: TableFacts) -> str:
-    """What the table of these files is called: the build id and a checksum of what identifies them."""
+    """The cache key, as which the table of these files is kept: the build id and a checksum of what identifies them."""
     text = json.dumps(identities(facts)).encode()
     return f"{facts.build_id or 'no-build-id'}-{crc32(text):08x}{crc32(text[::-1]):08x}"
 

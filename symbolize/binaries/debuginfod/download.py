@@ -224,7 +224,7 @@ class Downloader:
     def _ask(
         self, request: Request, server: Server, calls: Mapping[Server, Call], events: queue.SimpleQueue[Server]
     ) -> None:
-        """In a thread of its own: ask one server, several times if that may help."""
+        """Ask one server, in a thread of its own; retry with a backoff that doubles where that may help."""
         call, tries = calls[server], 0
         try:
             while True:

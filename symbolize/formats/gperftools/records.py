@@ -60,7 +60,7 @@ def fill(
     """Write the records from word `begin` on, as many as `counts` holds, into the columns that `measure` sized.
 
     Where `adjusts` says so every address but the leaf is a return address and loses 1, modulo 2**64, so that it is
-    inside the call (pprof's legacy reader). So a call at the end of a function belongs to that function (R129, return
+    inside the call (R131, one adjustment). So a call at the end of a function belongs to that function (R129, return
     addresses); one byte is enough on all processors (R132, one byte back). The leaf was executed, and is used as it is
     (R130, exact addresses).
     """

@@ -198,7 +198,8 @@ def integer(text: bytes) -> int | None:
 
 
 def inside_calls(addresses: UInt64) -> UInt64:
-    """Return addresses, moved in place into the call before them, modulo 2**64."""
+    """Return addresses, moved in place into the call before them, modulo 2**64: the call-site adjustment (R131, one
+    adjustment)."""
     addresses -= np.uint64(1)
     return addresses
 

@@ -478,10 +478,10 @@ class PerfScan:
         """Build the stack of the sample: the address, then what the callchain or the branches have beyond it (R297,
         callchains).
 
-        The first entry of the callchain repeats the address and is skipped, unless that is of another context (the
-        kernel's part was not recorded). The first entry behind a marker of a context is where that was entered: it is
-        exact. All others are return addresses, and lose 1. Addresses below 4,096 are left out; others that no mapping
-        holds are kept.
+        The first entry of the callchain repeats the address and is skipped, unless that is of another context
+        (the kernel's part was not recorded). The first entry behind a marker of a context is where that was
+        entered: it is exact. All others are return addresses, and lose 1 (R131, one adjustment). Addresses
+        below 4,096 are left out; others that no mapping holds are kept.
         """
         has: cython.ulonglong = self.events[self.event, SAMPLE_TYPE]
         has_calls: cython.bint = self.branch_count > 0 and self.events[self.event, BRANCH_TYPE] & BRANCH_CALL_STACK != 0

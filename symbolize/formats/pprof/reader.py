@@ -85,7 +85,8 @@ def read(content: Content, options: LoadOptions) -> list[LoadedProfile]:
 
 
 def load(data: bytes | memoryview, source: str) -> Profile:
-    """Read a profile (not compressed); offsets in errors count from the start of `data`.
+    """Read a profile (not compressed); offsets in errors count from the start of `data`. Addresses are inside the calls
+    already (R131, one adjustment).
 
     Valid is what pprof's CheckValid accepts. Beyond it, a line without a function and an unknown mapping id are dropped
     with a warning. pprof refuses an id that occurs twice or is zero, a sample whose location does not exist, a wrong

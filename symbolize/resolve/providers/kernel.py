@@ -1,4 +1,4 @@
-"""The kernel, as profiles record it: vmlinux, `kallsyms`, `System.map`, and where it was moved to."""
+"""The kernel, as profiles record it: vmlinux, `kallsyms`, `System.map`, and where KASLR moved it to."""
 
 import re
 from dataclasses import replace
