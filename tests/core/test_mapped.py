@@ -108,7 +108,7 @@ def test_more_files_than_the_handler_knows(path: Path, monkeypatch: pytest.Monke
     def full(descriptor: int, size: int) -> None:
         raise mapped.page_faults.NoRange
 
-    monkeypatch.setattr(mapped.page_faults, "Mapping", full)
+    monkeypatch.setattr(mapped.page_faults, "GuardedMapping", full)
     file = MappedFile(path)
     os.truncate(path, 0)
     assert file.data[SIZE - 1] == 0x55

@@ -129,8 +129,10 @@ def test_pairs_on_a_stack(between: list[Sequence[int]]) -> None:
 
 
 STACKS = st.lists(
-    st.lists(
-        st.sampled_from([0x10010, 0x10020, 0x20010, 0x30010, LOST, *(KERNEL.start + n for n in (8, 16))]), max_size=5
+    st.builds(
+        list.__add__,
+        st.lists(st.sampled_from([KERNEL.start + 8, KERNEL.start + 16]), max_size=2),
+        st.lists(st.sampled_from([0x10010, 0x10020, 0x20010, 0x30010, LOST]), max_size=4),
     ),
     min_size=1,
     max_size=6,
