@@ -14,37 +14,11 @@ from symbolize.core.message_scan import field_begins, without_fields
 from symbolize.core.messages import MessageLayout, Rows, Spans
 from symbolize.core.protobuf import NUMBER, field, varint
 from symbolize.formats.files import write_pieces
+from symbolize.formats.otlp import layouts
 from symbolize.formats.otlp.containers import Container
 from symbolize.formats.otlp.writer import IS_FOLDED, any_value, utf8
 from symbolize.profile.model import Profile
 from symbolize.proto import otlp_profiles_tags as tags
-
-MESSAGE: Final = MessageLayout(spans=(tags.PROFILES_DATA_DICTIONARY,))
-DICTIONARY: Final = MessageLayout(
-    spans=(
-        tags.PROFILES_DICTIONARY_MAPPING_TABLE,
-        tags.PROFILES_DICTIONARY_LOCATION_TABLE,
-        tags.PROFILES_DICTIONARY_FUNCTION_TABLE,
-        tags.PROFILES_DICTIONARY_STRING_TABLE,
-        tags.PROFILES_DICTIONARY_ATTRIBUTE_TABLE,
-    )
-)
-LOCATION: Final = MessageLayout(
-    numbers=(tags.LOCATION_MAPPING_INDEX,), lists=(tags.LOCATION_ATTRIBUTE_INDICES,), spans=(tags.LOCATION_LINES,)
-)
-MAPPING: Final = MessageLayout(lists=(tags.MAPPING_ATTRIBUTE_INDICES,))
-FUNCTION: Final = MessageLayout(
-    numbers=(
-        tags.FUNCTION_NAME_STRINDEX,
-        tags.FUNCTION_SYSTEM_NAME_STRINDEX,
-        tags.FUNCTION_FILENAME_STRINDEX,
-        tags.FUNCTION_START_LINE,
-    )
-)
-ATTRIBUTE: Final = MessageLayout(
-    numbers=(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX, tags.KEY_VALUE_AND_UNIT_UNIT_STRINDEX),
-    spans=(tags.KEY_VALUE_AND_UNIT_VALUE,),
-)
 
 READ_BEFORE: Final = 1 << 62
 """Bytes that a message may take: its loader had a limit."""
@@ -86,9 +60,9 @@ class LineMessage:
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
-        self._dictionaries = self._rows(Spans.of(0, len(data)), MESSAGE).spans(tags.PROFILES_DATA_DICTIONARY)
-        self._tables = self._rows(self._dictionaries, DICTIONARY)
-        self.locations = self._rows(self._tables.spans(tags.PROFILES_DICTIONARY_LOCATION_TABLE), LOCATION)
+        self._dictionaries = self._rows(Spans.of(0, len(data)), layouts.MESSAGE).spans(tags.PROFILES_DATA_DICTIONARY)
+        self._tables = self._rows(self._dictionaries, layouts.DICTIONARY)
+        self.locations = self._rows(self._tables.spans(tags.PROFILES_DICTIONARY_LOCATION_TABLE), layouts.LOCATION)
 
     def _rows(self, spans: Spans, layout: MessageLayout) -> Rows:
         return Rows(self._data, spans, layout, Budget("the message", 0, READ_BEFORE, 0))
@@ -165,7 +139,7 @@ class LineMessage:
         }
         spans = self._tables.spans(tags.PROFILES_DICTIONARY_MAPPING_TABLE)
         begins = self._begins(tags.PROFILES_DICTIONARY_MAPPING_TABLE)
-        offsets, items = self._rows(spans, MAPPING).list(tags.MAPPING_ATTRIBUTE_INDICES)
+        offsets, items = self._rows(spans, layouts.MAPPING).list(tags.MAPPING_ATTRIBUTE_INDICES)
         flags = {key: tables.called(key) for key in facts}
         true = {key: set(distinct(rows).tolist()) for key, rows in facts.items()}
         for row in distinct(owner).tolist():
@@ -212,13 +186,13 @@ class Additions:
         self._data = data
         self._strings = self._texts(tables.spans(tags.PROFILES_DICTIONARY_STRING_TABLE))
         budget = Budget("the message", 0, READ_BEFORE, 0)
-        functions = Rows(data, tables.spans(tags.PROFILES_DICTIONARY_FUNCTION_TABLE), FUNCTION, budget)
-        columns = [functions.signed(tag).tolist() for tag in FUNCTION.numbers]
+        functions = Rows(data, tables.spans(tags.PROFILES_DICTIONARY_FUNCTION_TABLE), layouts.FUNCTION, budget)
+        columns = [functions.signed(tag).tolist() for tag in layouts.FUNCTION.numbers]
         self._functions: dict[tuple[int, ...], int] = {}
         for row, key in enumerate(zip(*columns, strict=True)):
             self._functions.setdefault(key, row)
         self._counts = [len(tables.spans(tags.PROFILES_DICTIONARY_STRING_TABLE)), len(functions)]
-        self._attributes = Rows(data, tables.spans(tags.PROFILES_DICTIONARY_ATTRIBUTE_TABLE), ATTRIBUTE, budget)
+        self._attributes = Rows(data, tables.spans(tags.PROFILES_DICTIONARY_ATTRIBUTE_TABLE), layouts.ATTRIBUTE, budget)
         self._flags: dict[bytes, int] = {}
         self._added: tuple[list[bytes], list[bytes], list[bytes]] = [], [], []
 
@@ -241,7 +215,7 @@ class Additions:
         key = *map(self.string, function[:-1]), function.start_line
         if key not in self._functions:
             self._functions[key] = self._counts[1] + len(self._added[1])
-            numbers = zip(FUNCTION.numbers, key, strict=True)
+            numbers = zip(layouts.FUNCTION.numbers, key, strict=True)
             content = b"".join(varint(tag) + varint(value & 0xFFFFFFFFFFFFFFFF) for tag, value in numbers if value)
             self._added[1].append(field(tags.PROFILES_DICTIONARY_FUNCTION_TABLE, content))
         return self._functions[key]
