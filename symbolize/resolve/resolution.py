@@ -28,7 +28,7 @@ AddressMap = Callable[[UInt64], MappedAddresses | None]
 """From recorded addresses to vaddrs, of a `Binary` those of its `loaded` file; None if the binary does not fit."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Resolution(MappingOutcome):
     """The outcome for a mapping, or for what is in none (NONE), with what leads to names.
 
