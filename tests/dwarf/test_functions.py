@@ -234,6 +234,13 @@ def test_equal_functions() -> None:
     assert one_name(image_of([plain, lined]), 0x1004) == "lined"
 
 
+def test_a_line_table_counts_less_than_a_byte() -> None:
+    """The smaller range answers, though only the unit of the other one, which comes first, has lines (rule R9)."""
+    wide, narrow = unit(function("wide", 0x1000, 9)), unit(function("narrow", 0x1000, 8))
+    wide.lines = Lines(sequence((0x1000, 1), end=0x1009))
+    assert one_name(image_of([wide, narrow]), 0x1004) == "narrow"
+
+
 def test_overlapping_trees_do_not_mix() -> None:
     """What is inlined into a function that another one hides is hidden with it (rules R9, R11)."""
     big = function("big", 0x1000, 0x20, inlined("g", [(0x1008, 0x100A)]))

@@ -84,6 +84,17 @@ app 7/8 [001] 1.5:    1000 cycles:u:
 TOP = (1 << 64) - 1
 
 
+def test_offsets_behind_a_mapping() -> None:
+    """An offset in a file is in the mapping that has it, and in none behind its end (R341, text of perf)."""
+    lines = [
+        b"app 7/8 1.5: 1 cycles:\n\t%x f%x (/bin/app)\n\n" % (offset, offset) for offset in (0x1000, 0x2FFF, 0x3000)
+    ]
+    profile = load_any(io.BytesIO(MAPS + b"".join(lines)))
+    starts = [int(profile.mappings.start[row]) for row in profile.locations.mapping.tolist()]
+    assert [start == 0x555000001000 for start in starts] == [True, True, False]
+    assert profile.locations.address[:2].tolist() == [0x555000001000, 0x555000002FFF]
+
+
 @pytest.mark.parametrize("name", ["plain", "maps", "fields"])
 def test_recorded(name: str) -> None:
     """Samples, periods, threads and names are those in the text (R341, text of perf)."""

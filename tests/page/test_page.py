@@ -14,8 +14,8 @@ import symbolize
 from symbolize.analysis import Sources, call_tree, difference, line_totals, stacks_of
 from symbolize.formats.outputs import OUTPUTS, View, view_pieces
 from symbolize.page import page
-from symbolize.page.page import Picture, heaviest_lines, page_pieces, picture_of, preorder
-from symbolize.profile import Profile
+from symbolize.page.page import Picture, heaviest_lines, mark_of, page_pieces, picture_of, preorder
+from symbolize.profile import Profile, samples_mark
 from tests.support.fixture_files import FIXTURES
 from tests.support.page_data import Elements, read_data, unpacked
 from tests.support.pictures import HOSTILE, tree_of
@@ -160,6 +160,15 @@ def test_view_writes_the_page() -> None:
     (html,) = [output for output in OUTPUTS if output.name == "html"]
     text = b"".join(view_pieces(html, symbolize.load(CENSUS), View("census"))).decode()
     assert Elements(text).text_of("title") == "census"
+
+
+def test_pages_say_which_samples_have_names() -> None:
+    """A page whose samples have none has no mark, so that it does not replace one that has (R279)."""
+    (html,) = [output for output in OUTPUTS if output.name == "html"]
+    for path, is_named in ((CENSUS, True), (FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof", False)):
+        profile = symbolize.load(path)
+        text = b"".join(view_pieces(html, profile, View("x"))).decode()
+        assert (mark_of(samples_mark(profile)) in text) == is_named
 
 
 def test_values_that_are_rounded_are_noted() -> None:
