@@ -12,7 +12,7 @@ Kind = Literal["debuginfo", "executable"]
 
 
 class Attempt(NamedTuple):
-    """A place that was tried and what came of it."""
+    """A place that was tried and its outcome."""
 
     place: str
     outcome: str
@@ -27,7 +27,7 @@ class FetchResult(Protocol):
 
     @property
     def attempts(self) -> Sequence[Attempt]:
-        """Each place that was asked, and what came of it."""
+        """Each place that was asked, and its outcome."""
 
     @property
     def failures(self) -> Sequence[Attempt]:

@@ -43,7 +43,7 @@ class Observed:
 
 
 def joined(parts: Sequence[Observed]) -> Observed:
-    """What was seen of several mappings of one file."""
+    """What was seen of several mappings of one file: as doubtful as the most doubtful of them."""
     begins = offsets_of([len(each.vaddrs) for each in parts])[:-1].tolist()
 
     def pairs() -> tuple[Int64, Int64]:
@@ -53,7 +53,7 @@ def joined(parts: Sequence[Observed]) -> Observed:
 
     columns = ((each.vaddrs, each.inside, each.is_leaf, each.is_call) for each in parts)
     vaddrs, inside, is_leaf, is_call = (np.concatenate(column) for column in zip(*columns, strict=True))
-    is_sound, by_pointers = (all(getattr(each, name) for each in parts) for name in ("is_sound", "by_pointers"))
+    is_sound, by_pointers = all(each.is_sound for each in parts), any(each.by_pointers for each in parts)
     return Observed(vaddrs, inside, is_leaf, is_call, is_sound, pairs, by_pointers)
 
 

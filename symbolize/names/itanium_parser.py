@@ -431,7 +431,7 @@ class CppParser(CppLexer):
         return node
 
     def argument(self) -> cython.int:
-        """A type, a value, an expression, or a pack of them, with the declaration of its parameter if that is told."""
+        """A type, a value, an expression, or a pack of them, with the declaration of its parameter if that is given."""
         byte = self.text[self.at]
         if byte == ord("L"):
             return self.expression()

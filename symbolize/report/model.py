@@ -79,7 +79,7 @@ class MappingRow:
 
     @property
     def tried(self) -> Sequence[tuple[str, str]]:
-        """The places that were looked at, and what came of each."""
+        """The places that were looked at, each with its outcome."""
         return self.outcome.tried
 
     @property

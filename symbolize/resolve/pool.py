@@ -109,8 +109,9 @@ class BinaryPool(Generic[K, V]):
         with self._lock:
             for value in values:
                 value.users -= 1
-                if not value.users and value not in self._retired and value.pool_key in self._open:
-                    self._unused[value.pool_key] = value
+                key = value.pool_key
+                if not value.users and self._open.get(key) is value:  # type: ignore[arg-type]
+                    self._unused[key] = value
             unused = self._surplus()
         self._close(unused)
 

@@ -319,3 +319,13 @@ def test_calls_of_sound_stacks() -> None:
         vaddrs, yes = np.array([callee, caller], np.uint64), np.ones(2, np.bool_)
         observed = Observed(vaddrs, yes, ~yes, yes, True, lambda: (np.array([0]), np.array([1])))
         assert targets(FakeCode(), observed).judged == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_what_is_joined_is_as_doubtful_as_its_parts(first: bool) -> None:
+    """Stacks of one part that were walked along frame pointers, or not by call frame information, make all so."""
+    nothing, none = np.zeros(0, np.uint64), np.zeros(0, np.bool_)
+    empty = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    parts = [Observed(nothing, none, none, none, each, lambda: empty, not each) for each in (first, not first)]
+    whole = joined(parts)
+    assert (whole.is_sound, whole.by_pointers) == (False, True)

@@ -198,6 +198,16 @@ def test_close() -> None:
     assert (len(pool), pool.memory) == (0, 0)
 
 
+def test_what_was_closed_does_not_come_back() -> None:
+    """The last use of what was open before `close` says nothing of what has its key now."""
+    pool = Pool(0)
+    old = pool.hold("a", Fake)
+    pool.close()
+    new = pool.hold("a", Fake)
+    pool.release(old)
+    assert (pool.get("a"), old.closed, new.closed) == (new, 1, 0)
+
+
 def test_threads() -> None:
     """Nothing is closed while it is used, and everything in the end, once."""
     pool = Pool(1)

@@ -1,4 +1,4 @@
-"""Asking the servers: each is tried out once, and what came of it is shared with other processes; those that answer
+"""Asking the servers: each is tried out once, and the result is shared with other processes; those that answer
 are asked for a file all at once, and the first that has it sends it."""
 
 import queue

@@ -159,7 +159,7 @@ class ServerAnswer(NamedTuple):
 
 @dataclass(eq=False)
 class Request:
-    """A file to fetch from whichever server has it, and what came of that.
+    """A file to fetch from whichever server has it, and the outcome.
 
     `path` is what follows the build id in the URL, `entry` the name in the folder, `limit` the bytes allowed.
     A file announced to be larger than `sections_above` is not sent, and the server becomes `large`. `claimed` is the
