@@ -54,6 +54,11 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A name for long bytes that is the same in each process: what is compressed may hold the time."""
+    return f"{len(val)} bytes" if isinstance(val, bytes) and len(val) > 16 else None
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Skip a test that needs what is missing. Mark one with the store as one of processes, and one that needs another
     program as one with an oracle, unless it is one of processes."""

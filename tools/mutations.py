@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 LIST = Path(__file__).parent / "faults.toml"
-SEED = 20261128
+SEED = 20261203
 NO_TESTS = 5
 """Exit code of pytest where none was chosen."""
 ENOUGH = 0.95
