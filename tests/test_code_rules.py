@@ -13,7 +13,7 @@ MAX_MODULE = 1000
 MAX_FUNCTION = 80
 MAX_PARAMETERS = 8
 HOT_LOOPS = {
-    "core/range_kernels.py:sweep",
+    "core/kernels.py:sweep",
     "dwarf/abbrevs.py:fill_tables",
     "dwarf/die_walk.py:read_code_die",
     "dwarf/die_walk.py:walk_unit",

@@ -43,7 +43,7 @@ from symbolize.core.errors import (
     SymbolizeError,
     UsageError,
 )
-from symbolize.core.failures import Failure
+from symbolize.core.reasons import Failure
 from symbolize.formats import write
 from symbolize.formats.files import check_inputs
 from symbolize.formats.model import DEFAULTS, LoadedProfile, LoadOptions

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.array_kernels import mark, mark_chosen
+from symbolize.core.kernels import mark, mark_chosen
 
 Bool = NDArray[np.bool_]
 Int32 = NDArray[np.int32]

@@ -1,5 +1,6 @@
 include "protobuf.pxi"
 cimport cython
+from symbolize.core.interning cimport Lists
 
 
 @cython.final

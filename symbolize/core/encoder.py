@@ -1,7 +1,7 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
-"""Writes protobuf messages, for compiled modules.
+"""Writes protobuf messages: field by field for compiled modules, and columns as messages of one kind.
 
 A message is written from its end to its begin: when the length in front of it is due, its content is there.
 """
@@ -9,9 +9,15 @@ A message is written from its end to its begin: when the length in front of it i
 import cython
 
 if not cython.compiled:
-    from symbolize.core.protobuf import LAST_BYTE
+    from symbolize.core.interning import Lists
+    from symbolize.core.protobuf import FIXED64, LAST_BYTE, WIRE_TYPE
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+NUMBER_FORM = cython.declare(cython.int, 1)
+LIST_FORM = cython.declare(cython.int, 2)
+RAW_FORM = cython.declare(cython.int, 3)
+
+FORMS = {"number": NUMBER_FORM, "list": LIST_FORM, "raw": RAW_FORM}
 
 
 @cython.cclass
@@ -68,3 +74,82 @@ class Encoder:
         """Put tag and length in front of what was written since `pos` was `end`."""
         self.varint(end - self.pos)
         self.varint(tag)
+
+
+def encode(
+    tag: cython.ulonglong,
+    forms: cython.const[cython.uchar][::1],
+    tags: cython.const[cython.ulonglong][::1],
+    numbers: cython.const[cython.ulonglong][:, ::1],
+    offsets: cython.const[cython.longlong][:, ::1],
+    items: cython.const[cython.ulonglong][::1],
+    raw: cython.const[cython.uchar][::1],
+    first: cython.Py_ssize_t,
+    last: cython.Py_ssize_t,
+    buffer: cython.uchar[::1],
+    begins: cython.longlong[::1],
+) -> int:
+    """Write the messages `first` up to `last` as fields with `tag` to the end of `buffer`; where they begin, each in
+    `begins`.
+
+    The fields of a message are in order: a number from the next row of `numbers`, a packed list of numbers from the
+    next row of `offsets`, which count in `items`, or whole fields as they are, whose offsets count in `raw`.
+    """
+    out: Encoder = Encoder(buffer)
+    row: cython.Py_ssize_t
+    end: cython.Py_ssize_t
+    inner: cython.Py_ssize_t
+    k: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    number: cython.Py_ssize_t
+    list_: cython.Py_ssize_t
+    value: cython.ulonglong
+    with cython.nogil:
+        for row in range(last - 1, first - 1, -1):
+            end = out.pos
+            number = numbers.shape[0]
+            list_ = offsets.shape[0]
+            for k in range(forms.shape[0] - 1, -1, -1):
+                if forms[k] == NUMBER_FORM:
+                    number -= 1
+                    value = numbers[number, row]
+                    if value != 0 and tags[k] & WIRE_TYPE == FIXED64:
+                        out.fixed64(value)
+                        out.varint(tags[k])
+                    else:
+                        out.number(tags[k], value)
+                elif forms[k] == LIST_FORM:
+                    list_ -= 1
+                    inner = out.pos
+                    for i in range(offsets[list_, row + 1] - 1, offsets[list_, row] - 1, -1):
+                        out.varint(items[i])
+                    if out.pos < inner:
+                        out.close(tags[k], inner)
+                else:
+                    list_ -= 1
+                    out.raw(raw, offsets[list_, row], offsets[list_, row + 1])
+            out.close(tag, end)
+            begins[row - first] = out.pos
+    return out.pos
+
+
+def number_lists(
+    lists: Lists,
+    offsets: cython.const[cython.longlong][::1],
+    items: cython.const[cython.int][::1],
+    rows: cython.int[::1],
+) -> None:
+    """Add lists, each once; `rows` gets the number of each."""
+    row: cython.Py_ssize_t
+    i: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    begin: cython.Py_ssize_t
+    for row in range(rows.shape[0]):
+        begin = offsets[row]
+        size = offsets[row + 1] - begin
+        while lists.used + size > len(lists.items):
+            lists.extend_items()
+        for i in range(size):
+            lists.items[lists.used + i] = items[begin + i]
+        lists.size = size
+        rows[row] = cython.cast(cython.int, lists.add())

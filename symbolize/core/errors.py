@@ -90,6 +90,10 @@ class ReadFailure(InputError):
     by failures)."""
 
 
+class ChangedFile(ReadFailure):
+    """A file changed while it was read, so that nothing that was read of it counts."""
+
+
 class OutputError(SymbolizeError):
     """An output cannot be written."""
 

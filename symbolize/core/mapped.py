@@ -1,5 +1,6 @@
-"""Files mapped into memory for reading, and whether they changed meanwhile (R280)."""
+"""Files mapped into memory for reading, and whether they changed meanwhile (R280); memory given back."""
 
+import ctypes
 import mmap
 import os
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from symbolize.core import page_faults
-from symbolize.core.errors import ReadFailure
+from symbolize.core.errors import ChangedFile
 from symbolize.core.files import open_regular
 
 CHANGED = "changed while it was read"
@@ -15,10 +16,6 @@ UNREADABLE = "could not be read to its end"
 """What is wrong where a page of a file that did not change cannot be had: of a disk or a server, as a rule."""
 
 BLOCK = 1 << 24
-
-
-class ChangedFile(ReadFailure):
-    """A file changed while it was read, so that nothing that was read of it counts."""
 
 
 class MappedFile:
@@ -122,3 +119,11 @@ def read_all(descriptor: int, size: int) -> bytes:
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
+
+
+def give_back() -> None:
+    """Give memory that was freed back to the system, which the C library of GNU does not do by itself with what lies
+    between memory in use; of other libraries nothing is asked."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -2,12 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Final, NamedTuple
 
 from symbolize.core.arrays import NONE
-from symbolize.core.failures import Failure
-from symbolize.core.stack_check import StackCheck
+from symbolize.core.reasons import Failure
 from symbolize.core.verdict import Verdict
+
+
+class StackCheck(NamedTuple):
+    """Sample values of the callers in a mapping that were judged: those that call the next function on their stack
+    (`confirmed`), that call one which leads to it by tail calls (`explained`), and that cannot have called it."""
+
+    confirmed: float
+    explained: float
+    contradicted: float
+
+    @property
+    def judged(self) -> float:
+        """The value of all of them."""
+        return self.confirmed + self.explained + self.contradicted
+
+    @property
+    def share(self) -> float:
+        """The share that agrees, 0 to 1; 1 if none was judged."""
+        return (self.confirmed + self.explained) / self.judged if self.judged else 1.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)

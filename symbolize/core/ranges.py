@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int64, UInt64, first_of_runs, layer_at, views
-from symbolize.core.range_kernels import clip, cut, hold, merge_runs, sweep
+from symbolize.core.kernels import clip, cut, hold, merge_runs, sweep
 
 PIECES_PER_RANGE = 16
 MORE_PIECES = 1 << 16

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, first_of_runs, is_among, ranges, views
+from symbolize.core.kernels import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs, sort_runs
 from symbolize.core.mapped import let_go
 from symbolize.core.parallel import at_once, together
-from symbolize.core.range_kernels import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs, sort_runs
 from symbolize.core.ranges import Cover, Gaps, Pieces, clip_to, disjoint, in_order, union, without
 from symbolize.dwarf.columns import Nodes, Part, Ranges, joined
 from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT

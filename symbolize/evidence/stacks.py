@@ -24,7 +24,7 @@ from symbolize.core.arrays import (
     unpair,
 )
 from symbolize.core.errors import ReadFailure
-from symbolize.core.stack_check import StackCheck
+from symbolize.core.outcome import StackCheck
 from symbolize.evidence.tail_calls import Chain, TailCalls, between
 from symbolize.symbols import Binary, spellings_of
 from symbolize.symbols.call_sites import UNKNOWN

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 
 from symbolize.core.arrays import Int64
 from symbolize.core.errors import printable
-from symbolize.core.failures import Failure
 from symbolize.core.folded_code import FoldedCode
 from symbolize.core.mapped_names import module_name
 from symbolize.core.outcome import MappingOutcome
-from symbolize.core.reasons import Reason
+from symbolize.core.reasons import Failure, Reason
 from symbolize.core.verdict import Verdict
 from symbolize.profile import NOT_PROVED, FunctionRow
 

@@ -6,8 +6,8 @@ from typing import Final
 from symbolize.analysis.text import function_lines
 from symbolize.analysis.units import quantity, quantity_of
 from symbolize.core.errors import printable
+from symbolize.core.outcome import StackCheck
 from symbolize.core.reasons import Reason
-from symbolize.core.stack_check import StackCheck
 from symbolize.core.terminal import DEFAULT_WIDTH, LEAST_WIDTH, Style, shortened, wrapped
 from symbolize.report.advice import Advice
 from symbolize.report.model import MappingRow, Report

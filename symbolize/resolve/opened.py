@@ -8,9 +8,9 @@ from typing import Final
 
 from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, has_build_id
 from symbolize.core.closing import Closeable
-from symbolize.core.errors import ReadFailure
+from symbolize.core.errors import ChangedFile, ReadFailure
 from symbolize.core.files import os_error_text
-from symbolize.core.mapped import CHANGED, ChangedFile
+from symbolize.core.mapped import CHANGED
 from symbolize.elf import ElfError, ElfImage
 from symbolize.evidence.choice import HOW_FOUND, Candidate, ordered
 from symbolize.resolve.pool import BinaryPool, Pooled

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symbolize.core.arrays import Int32, Int64, UInt8, UInt64, distinct, is_among
-from symbolize.core.errors import ReadFailure
-from symbolize.core.failures import Failure, reason_of
-from symbolize.core.mapped import CHANGED, ChangedFile
+from symbolize.core.errors import ChangedFile, ReadFailure
+from symbolize.core.mapped import CHANGED
 from symbolize.core.outcome import MappingOutcome
-from symbolize.core.reasons import Reason
+from symbolize.core.reasons import Failure, Reason, reason_of
 from symbolize.profile import NONE, Profile
 from symbolize.resolve.addresses import MappedAddresses
 from symbolize.resolve.mapping_record import NO_ROWS

@@ -24,9 +24,8 @@ from symbolize.binaries import (
 from symbolize.binaries.layouts import KERNEL_LISTS, RUN_TIME_LISTS
 from symbolize.core.arrays import Bool, UInt64, distinct
 from symbolize.core.errors import ReadFailure
-from symbolize.core.failures import Failure
 from symbolize.core.mapped_names import RUN_TIME, is_no_file, mapped_by
-from symbolize.core.reasons import Reason
+from symbolize.core.reasons import Failure, Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
 from symbolize.elf.call_frames import FramesAt

@@ -27,8 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from symbolize.analysis.sources import Sources
 from symbolize.binaries import Kind
 from symbolize.binaries.debuginfod import Fetched
-from symbolize.core.errors import InputError, ReadFailure, SymbolizeError, UsageError
-from symbolize.core.mapped import ChangedFile
+from symbolize.core.errors import ChangedFile, InputError, ReadFailure, SymbolizeError, UsageError
 from symbolize.names import Mode
 from symbolize.serve import otlp
 from symbolize.serve.answers import failure, preflight, refused, sent

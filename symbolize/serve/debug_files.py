@@ -12,9 +12,8 @@ from symbolize.binaries import find_binary, is_build_id, plain_build_id, same_bu
 from symbolize.binaries.debuginfod import Fetched
 from symbolize.binaries.debuginfod.cache import Wrong, verify_file
 from symbolize.binaries.entries import Entry, matches
-from symbolize.core.errors import ReadFailure, SymbolizeError, UsageError
+from symbolize.core.errors import ChangedFile, ReadFailure, SymbolizeError, UsageError
 from symbolize.core.files import open_regular
-from symbolize.core.mapped import ChangedFile
 from symbolize.elf import ElfError, ElfImage
 from symbolize.elf.probe import DWARF, SYMTAB
 from symbolize.resolve.opened import LASTING

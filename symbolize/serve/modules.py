@@ -15,7 +15,7 @@ from symbolize.binaries import Attempt, BinaryIndex, BinaryMatch, FetchResult, K
 from symbolize.binaries.entries import Entry, is_same_file
 from symbolize.core.errors import SymbolizeError
 from symbolize.core.files import file_lock
-from symbolize.core.heap import give_back
+from symbolize.core.mapped import give_back
 from symbolize.resolve.module import Module
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.pool import BinaryPool

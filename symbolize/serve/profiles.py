@@ -14,7 +14,7 @@ from symbolize.binaries import Servers
 from symbolize.binaries.debuginfod import FetchOptions
 from symbolize.binaries.debuginfod import Limits as FetchLimits
 from symbolize.core.errors import InputError, SymbolizeError, UsageError, first_names
-from symbolize.core.heap import give_back
+from symbolize.core.mapped import give_back
 from symbolize.formats import load_all, write, write_otlp
 from symbolize.formats.model import LoadedProfile
 from symbolize.formats.outputs import View

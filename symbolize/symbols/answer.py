@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct_inverse
-from symbolize.core.errors import ReadFailure
+from symbolize.core.errors import ChangedFile, ReadFailure
 from symbolize.core.folded_code import FoldedCode
-from symbolize.core.mapped import CHANGED, ChangedFile
+from symbolize.core.mapped import CHANGED
 from symbolize.core.reasons import Reason
 from symbolize.symbols.functions import Calls, ShownNames
 from symbolize.symbols.nearest import lookup_nearest

@@ -1,5 +1,3 @@
-from symbolize.core.leb128 cimport put_sleb, put_uleb
-
 cdef class InlineTree:
     cdef int[::1] slots
     cdef public int[::1] parent

@@ -23,9 +23,6 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import Int32, UInt8, UInt32, UInt64, extended, views
 
-if not cython.compiled:
-    from symbolize.core.leb128 import put_sleb, put_uleb
-
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 MASK32 = cython.declare(cython.ulonglong, 0xFFFFFFFF)
 LEB_MORE = cython.declare(cython.ulonglong, 0x80)
@@ -51,6 +48,32 @@ LINE_SHIFT = cython.declare(cython.int, 3)
 FIRST_ROWS = cython.declare(cython.Py_ssize_t, 1 << 16)
 MAX_CHAIN = cython.declare(cython.Py_ssize_t, 4096)
 """Functions inlined into each other; what is deeper is cut off. The decoder follows 256 (R30, depth of inlining)."""
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def put_uleb(data: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.ulonglong) -> cython.Py_ssize_t:
+    """Write an unsigned LEB128 number; the position behind it."""
+    while value >= LEB_MORE:
+        data[position] = cython.cast(cython.uchar, (value & (LEB_MORE - 1)) | LEB_MORE)
+        position += 1
+        value >>= 7
+    data[position] = cython.cast(cython.uchar, value)
+    return position + 1
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def put_sleb(data: cython.uchar[::1], position: cython.Py_ssize_t, value: cython.longlong) -> cython.Py_ssize_t:
+    """Write a signed LEB128 number; the position behind it."""
+    while value > 63 or value < -64:
+        data[position] = cython.cast(cython.uchar, (value & (LEB_MORE - 1)) | LEB_MORE)
+        position += 1
+        value >>= 7
+    data[position] = cython.cast(cython.uchar, value & (LEB_MORE - 1))
+    return position + 1
 
 
 @cython.ccall

@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from symbolize.core.errors import ChangedFile
 from symbolize.core.files import os_error_text
-from symbolize.core.mapped import ChangedFile
 from symbolize.core.parallel import together
 from symbolize.dwarf.package import Package, PackageError, read_index
 from symbolize.dwarf.sections import Buffer, DebugSections

@@ -19,8 +19,9 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolize.core.errors import ChangedFile
 from symbolize.core.folded_code import FoldingEvidence
-from symbolize.core.mapped import ChangedFile, MappedFile
+from symbolize.core.mapped import MappedFile
 from symbolize.symbols.table import SymbolTable
 
 FORMAT = 5

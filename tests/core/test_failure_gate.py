@@ -5,8 +5,7 @@ import math
 import pytest
 
 from symbolize.core.failure_gate import FailureGate
-from symbolize.core.failures import Failure
-from symbolize.core.reasons import Reason
+from symbolize.core.reasons import Failure, Reason
 
 
 class Clock:

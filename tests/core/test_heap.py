@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.core.heap import give_back
+from symbolize.core.mapped import give_back
 
 NUMBER, SIZE = 50_000, 2000
 

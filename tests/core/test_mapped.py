@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from symbolize.core import mapped
-from symbolize.core.mapped import CHANGED, UNREADABLE, ChangedFile, MappedFile, let_go
+from symbolize.core.errors import ChangedFile
+from symbolize.core.mapped import CHANGED, UNREADABLE, MappedFile, let_go
 from tests.support.needs import needs_compiled
 
 SIZE = 64 * os.sysconf("SC_PAGE_SIZE")

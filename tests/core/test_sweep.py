@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import layer_at, views
 from symbolize.core.cursor import COMPILED
-from symbolize.core.range_kernels import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs
+from symbolize.core.kernels import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs
 from symbolize.core.ranges import Cover, Gaps, clip_to, disjoint, union
 from symbolize.dwarf.decode import OwnedRanges, function_segments, only_around
 from symbolize.dwarf.files import LineRows

@@ -11,7 +11,7 @@ import pytest
 
 from symbolize import Options, Profile, Symbolizer, load
 from symbolize.cli import main
-from symbolize.core.stack_check import StackCheck
+from symbolize.core.outcome import StackCheck
 from symbolize.elf import ElfImage
 from symbolize.profile import NONE, Locations
 from tests.support.called import Program

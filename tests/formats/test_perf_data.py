@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from symbolize import Symbolizer
-from symbolize.core.errors import InputError
-from symbolize.core.mapped import ChangedFile
+from symbolize.core.errors import ChangedFile, InputError
 from symbolize.formats.model import Choice, LoadOptions
 from symbolize.formats.open import load_one
 from symbolize.formats.perf import header, processes, recording

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from symbolize import Options, Symbolizer, load
-from symbolize.core.stack_check import StackCheck
+from symbolize.core.outcome import StackCheck
 from symbolize.elf import ElfImage, jumps_through_tables
 from symbolize.profile import Profile
 from tests.support.called import Program

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from symbolize.core.errors import ReadFailure
-from symbolize.core.failures import Failure, reason_of
-from symbolize.core.mapped import CHANGED, ChangedFile
-from symbolize.core.reasons import Reason
+from symbolize.core.errors import ChangedFile, ReadFailure
+from symbolize.core.mapped import CHANGED
+from symbolize.core.reasons import Failure, Reason, reason_of
 from symbolize.elf import ElfImage
 from symbolize.resolve.resolution import MappingAttempt, Resolution, settle
 from symbolize.symbols import Binary

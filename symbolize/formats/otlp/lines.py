@@ -9,9 +9,8 @@ import numpy as np
 from symbolize.core.arrays import NONE, Bool, Int64, distinct, distinct_inverse, first_of_runs, offsets_of, ranges
 from symbolize.core.budget import Budget
 from symbolize.core.errors import UsageError
-from symbolize.core.message_fields import Messages, Number
 from symbolize.core.message_scan import field_begins, without_fields
-from symbolize.core.messages import MessageLayout, Rows, Spans
+from symbolize.core.messages import MessageLayout, Messages, Number, Rows, Spans
 from symbolize.core.protobuf import NUMBER, field, varint
 from symbolize.formats.files import write_pieces
 from symbolize.formats.otlp import layouts

@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core import message_encode
+from symbolize.core import encoder
 from symbolize.core.arrays import Bool, Int32, Int64, distinct_inverse, gather_lists, offsets_of, pair
 from symbolize.core.budget import Budget
 from symbolize.core.interning import Lists, random_mixer
-from symbolize.core.message_fields import Messages, Number, Numbers, Raw
+from symbolize.core.messages import Messages, Number, Numbers, Raw
 from symbolize.core.protobuf import field, varint
 from symbolize.profile.combine import compact
 from symbolize.profile.facts import with_comment
@@ -444,7 +444,7 @@ def numbered(lists: Lists, offsets: Int64, items: NDArray[Any]) -> Int32:
     """The number of each list, equal lists having one."""
     rows = np.zeros(len(offsets) - 1, np.int32)
     offsets, items = np.ascontiguousarray(offsets, np.int64), np.ascontiguousarray(items, np.int32)
-    message_encode.number_lists(lists, offsets.data, items.data, rows.data)
+    encoder.number_lists(lists, offsets.data, items.data, rows.data)
     return rows
 
 

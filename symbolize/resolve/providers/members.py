@@ -17,9 +17,8 @@ from symbolize.binaries import (
     same_build_id,
 )
 from symbolize.core.arrays import UInt64
-from symbolize.core.errors import InputError
+from symbolize.core.errors import ChangedFile, InputError
 from symbolize.core.files import os_error_text
-from symbolize.core.mapped import ChangedFile
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage, Segment
 from symbolize.resolve.addresses import MappedAddresses, map_addresses, page_ceil, page_floor

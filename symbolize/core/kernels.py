@@ -1,12 +1,36 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
-"""The compiled loops over ranges of addresses: clipped, joined, cut at the borders of others, nested, made disjoint."""
+"""The compiled loops under `arrays` and `ranges`: rows marked; ranges of addresses clipped, joined, cut at the borders
+of others, nested, made disjoint."""
 
 import cython
 import numpy as np
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+
+
+@cython.ccall
+def mark(  # type: ignore[no-untyped-def]
+    rows: cython.const[cython.int][::1], found: cython.uchar[::1]
+):
+    """Set `found` at each of `rows`."""
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(len(rows)):
+            found[rows[i]] = 1
+
+
+@cython.ccall
+def mark_chosen(  # type: ignore[no-untyped-def]
+    rows: cython.const[cython.int][::1], chosen: cython.const[cython.uchar][::1], found: cython.uchar[::1]
+):
+    """Set `found` at those of `rows` that are `chosen`."""
+    i: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(len(rows)):
+            if chosen[i]:
+                found[rows[i]] = 1
 
 
 @cython.cfunc
