@@ -44,7 +44,7 @@ from symbolize.evidence.score import (  # noqa: E402
     support,
 )
 from symbolize.profile import IdOrigin, LeafKind, Lines, Profile, StackSource  # noqa: E402
-from symbolize.profile.stack_dumps import StackDumps  # noqa: E402
+from symbolize.profile.attachments import StackDumps  # noqa: E402
 
 SIZES = (5, 20, 0)
 """Distinct leaves; 0: all."""

@@ -12,7 +12,7 @@ import numpy as np
 from symbolize.core.arrays import Bool, distinct, distinct_inverse, marked, offsets_of, pair, unpair
 from symbolize.core.expressions import Matches, compiled
 from symbolize.profile import Profile
-from symbolize.profile.units import Unit, unit_of
+from symbolize.profile.sample_types import Unit, unit_of
 
 RANGE: Final = re.compile(r"(?P<low>[+-]?[0-9]{1,999}[A-Za-z]*)?(?P<colon>:)?(?P<high>[+-]?[0-9]{1,999}[A-Za-z]*)?")
 BOUND: Final = re.compile(r"([+-]?[0-9]+)([A-Za-z]*)")

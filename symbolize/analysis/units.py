@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from symbolize.core.errors import printable
-from symbolize.profile.units import unit_of
+from symbolize.profile.sample_types import unit_of
 
 SCALES: Final = {
     "time": ((3600e9, "hrs"), (1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")),

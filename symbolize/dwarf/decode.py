@@ -17,13 +17,12 @@ from symbolize.core.ranges import Cover, Gaps, Pieces, clip_to, disjoint, in_ord
 from symbolize.dwarf.columns import Nodes, Part, Ranges, joined
 from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
 from symbolize.dwarf.die_walk import walk_units
-from symbolize.dwarf.discarded import Witness, are_discarded
 from symbolize.dwarf.files import FileTables, LineRows
 from symbolize.dwarf.names import Resolved, resolve
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.sections import DebugSections, holds_code
 from symbolize.dwarf.sources import SUPPLEMENTARY, DwarfCompanions, DwarfSources, Source
-from symbolize.dwarf.unit_ranges import Claims, claims_of, cut_at, lines_of
+from symbolize.dwarf.unit_ranges import Claims, Witness, are_discarded, claims_of, cut_at, lines_of
 from symbolize.dwarf.units import make_reader
 
 MAX_RANKED_SIZE = 1 << 60

@@ -10,11 +10,11 @@ from symbolize.core.string_array import StringArray
 from symbolize.dwarf.columns import Ranges
 from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
 from symbolize.dwarf.decode import Dwarf
-from symbolize.dwarf.definitions import walk_definitions
-from symbolize.dwarf.discarded import are_discarded
+from symbolize.dwarf.die_walk import walk_definitions
 from symbolize.dwarf.producers import producers_of
 from symbolize.dwarf.qualify import resolve_functions, resolve_references
 from symbolize.dwarf.reader import Reader
+from symbolize.dwarf.unit_ranges import are_discarded
 
 
 @dataclass(eq=False)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from symbolize.elf.dynamic import Loaded, bounded
 from symbolize.elf.go_header import GO_1_2, GO_1_16, GO_SECTIONS, is_header, number
 from symbolize.elf.headers import SHF_ALLOC
 from symbolize.elf.image import Buffer, ElfImage
-from symbolize.elf.memory_image import Loaded, bounded
 from symbolize.elf.symbols import read_symbols
 
 MARKS = frozenset({".go.buildinfo", ".note.go.buildid", ".gosymtab", ".noptrdata", ".go.module"})

@@ -29,10 +29,10 @@ from symbolize.elf.headers import (
     SHF_COMPRESSED,
     SHF_EXECINSTR,
     Headers,
+    gnu_build_id,
     holds_code,
     names_of,
 )
-from symbolize.elf.notes import gnu_build_id
 
 ELFCOMPRESS = {1: ZLIB, 2: ZSTD}
 CHDR_SIZE = {False: 12, True: 24}

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import Int64, UInt8, UInt32, UInt64, distinct, is_among
-from symbolize.elf.dynamic import DT_PLTGOT, dynamic_tags
+from symbolize.elf.dynamic import DT_PLTGOT, Loaded, dynamic_tags
 from symbolize.elf.headers import SHF_ALLOC
 from symbolize.elf.image import ElfImage, Section
-from symbolize.elf.memory_image import Loaded
 from symbolize.elf.relocate import SHT_CREL, Relocations, read_relocations
 from symbolize.elf.symbols import (
     MORE_NAMES,

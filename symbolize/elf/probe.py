@@ -19,10 +19,11 @@ from symbolize.elf.headers import (
     SHT_NOTE,
     Headers,
     Row,
+    gnu_build_id,
+    go_build_id,
     holds_code,
 )
 from symbolize.elf.image import ElfError
-from symbolize.elf.notes import gnu_build_id, go_build_id
 
 Reader = Callable[[int, int], bytes]
 """What gives bytes of a file from an offset on, so many, fewer at its end."""

@@ -1,4 +1,4 @@
-"""ELF symbol tables as columns."""
+"""ELF symbol tables as columns, those of mini debug info too."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int64, UInt8, UInt16, UInt64, distinct
+from symbolize.core.compression import XZ, InflateLimits, inflate
+from symbolize.core.errors import InputError
 from symbolize.core.ranges import union
 from symbolize.elf.dynamic import dynamic_tables
 from symbolize.elf.image import Buffer, ElfImage
@@ -37,6 +39,8 @@ WORD = 8
 """Bytes of the first word of a function descriptor."""
 NAME_PREFIX = 9
 """Bytes of a name that decide whether it is one of a function (R106, mapping symbols)."""
+MINI_LIMITS = InflateLimits(size=1 << 28, ratio=256, free=4096)
+"""Symbol tables reach a few times that what they are compressed to; xz itself would allow seven thousand."""
 
 
 def without_tag(image: ElfImage, vaddrs: UInt64) -> UInt64:
@@ -274,3 +278,21 @@ def rejected(strings: bytes, name: Int64) -> Bool:
     mapping &= (padded[name + 2] == 0) | (padded[name + 2] == ord(".")) | starts(b"$xrv")
     result: Bool = mapping | starts(b".L") | starts(b"__typeid_") | starts(b".annobin_") | (padded[name] == 0)
     return result
+
+
+def mini_image(image: ElfImage) -> ElfImage | None:
+    """The smaller, xz-compressed ELF file in .gnu_debugdata, which has symbols (R113, united symbol tables); None if
+    there is none, or it is corrupt or of another kind than `image`."""
+    packed = image.contents(".gnu_debugdata")
+    if packed is None:
+        return None
+    try:
+        contents = b"".join(inflate([packed], XZ, image.path, MINI_LIMITS, len(packed), is_single=True))
+        mini = ElfImage.parse(memoryview(contents), image.path)
+    except InputError as error:
+        image.note(f"section .gnu_debugdata: {error.problem}")
+        return None
+    if any(getattr(mini, name) != getattr(image, name) for name in ("machine", "kind", "is_64", "big_endian")):
+        image.note("section .gnu_debugdata: another kind of file than the one around it")
+        return None
+    return mini

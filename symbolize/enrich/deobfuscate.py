@@ -11,7 +11,7 @@ from symbolize.core.arrays import Bool, Int64, distinct, distinct_inverse, offse
 from symbolize.core.errors import UsageError
 from symbolize.names.proguard import JavaName, ProguardMap, SourceFrame, classes_in, parse_name, read_map
 from symbolize.profile import Functions, Lines, Profile
-from symbolize.profile.obfuscation import JavaNames
+from symbolize.profile.attachments import JavaNames
 
 MAX_LINE_NUMBER = (1 << 31) - 1
 MAX_TRIED = 1 << 25

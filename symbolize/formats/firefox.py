@@ -18,7 +18,7 @@ from symbolize.core.arrays import Int32, Int64, UInt64, distinct_inverse, pair, 
 from symbolize.core.mapped_names import module_name
 from symbolize.profile import NONE, AddressKind, Profile
 from symbolize.profile.sample_labels import SampledThread, sample_time, sampled_threads
-from symbolize.profile.units import unit_of
+from symbolize.profile.sample_types import unit_of
 from symbolize.symbol_files.breakpad import debug_id
 
 VERSION: Final = 48

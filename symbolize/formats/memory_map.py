@@ -14,8 +14,7 @@ import numpy as np
 
 from symbolize.core.arrays import NONE, Int32, UInt64, distinct
 from symbolize.core.budget import MEMORY, Budget
-from symbolize.profile.model import Mappings, Profile
-from symbolize.profile.strings import Strings
+from symbolize.profile.model import Mappings, Profile, Strings
 
 MAX_ADDRESS = 0xFFFFFFFFFFFFFFFF
 USUAL_MAIN_START = 0x400000

@@ -9,7 +9,7 @@ import numpy as np
 from symbolize.analysis import CallTree, Stacks, call_tree
 from symbolize.analysis.label_values import samples_by_label
 from symbolize.formats.folded.writer import leaf_paths
-from symbolize.profile.units import unit_of
+from symbolize.profile.sample_types import unit_of
 
 SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 UNITS: Final = {

@@ -29,11 +29,9 @@ from symbolize.dwarf.sources import DwarfSources
 from symbolize.dwarf.units import scan_headers
 from symbolize.elf import ElfImage, Section, read_symbols
 from symbolize.elf.gotable import go_table
-from symbolize.elf.headers import SHF_COMPRESSED
-from symbolize.elf.minidebug import mini_image
-from symbolize.elf.notes import go_build_id
+from symbolize.elf.headers import SHF_COMPRESSED, go_build_id
 from symbolize.elf.probe import GO_NOTE
-from symbolize.elf.symbols import STT_FUNC, STT_GNU_IFUNC
+from symbolize.elf.symbols import STT_FUNC, STT_GNU_IFUNC, mini_image
 from symbolize.inspection.advice import ALL, conclude
 from symbolize.inspection.model import Debug, Elf, Go, Inspection, Library, Listed, OtherContent
 from symbolize.inspection.profiles import content_head, inspect_profile

@@ -10,6 +10,8 @@ from symbolize.names.demangling import (
     is_android_linker,
     scope_text,
     shown_names,
+    split_suffix,
+    strip_version,
 )
 from symbolize.names.identity import (
     encodes,
@@ -29,7 +31,6 @@ from symbolize.names.simplify import (
     simplify,
     simplify_plain,
 )
-from symbolize.names.suffixes import split_suffix, strip_version
 
 __all__ = [
     "LINKER_MARK",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from symbolize.names.demangling import demangle
+from symbolize.names.demangling import demangle, split_suffix, strip_version
 from symbolize.names.rust import is_legacy
-from symbolize.names.suffixes import split_suffix, strip_version
 
 THUNKS = (b"non-virtual thunk to ", b"virtual thunk to ", b"covariant return thunk to ")
 """How the text of an adjusting entry into a C++ function begins (R151, thunks and stubs)."""

@@ -1,9 +1,19 @@
 include "itanium_nodes.pxi"
 
-from symbolize.names.demangler cimport MAX_NAME
-from symbolize.names.itanium_tree cimport CppTree
+from symbolize.names.demangler cimport MAX_NAME, Demangler
 
 cdef int MAX_LOOKUPS
+
+
+cdef class CppTree(Demangler):
+    cdef int[::1] nodes
+    cdef int count
+
+    cdef int node(self, int kind, int a, int b, int c) except -1
+    cdef int join(self, int kind, int a, int b, int c) except -1
+    cdef int append(self, int head, int item) except -1
+    cdef int kind(self, int node) except -1
+    cdef int item(self, int node, int index) except -1
 
 
 cdef class CppLexer(CppTree):

@@ -1,7 +1,7 @@
 include "itanium_nodes.pxi"
 
 from symbolize.names.demangler cimport MAX_DEPTH, MAX_STEPS
-from symbolize.names.itanium_tree cimport CppTree
+from symbolize.names.itanium_lexer cimport CppTree
 
 
 cdef class CppPrinter(CppTree):

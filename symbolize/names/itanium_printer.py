@@ -14,8 +14,8 @@ from symbolize.names.itanium_codes import WORDS, word
 
 if not cython.compiled:
     from symbolize.names.demangler import MAX_DEPTH, MAX_STEPS
+    from symbolize.names.itanium_lexer import CppTree
     from symbolize.names.itanium_nodes import *
-    from symbolize.names.itanium_tree import CppTree
 
 DEFAULT = 0
 TEMPLATES = 1

@@ -17,7 +17,7 @@ from symbolize.analysis.kernels import number_nodes
 from symbolize.core.arrays import Int32, Int64, first_of_runs, views
 from symbolize.core.compression import WBITS_GZIP
 from symbolize.core.errors import printable
-from symbolize.profile.units import unit_of
+from symbolize.profile.sample_types import unit_of
 
 if TYPE_CHECKING:
     from symbolize.analysis import CallTree, LineTotals, Sources, Stacks

@@ -1,7 +1,7 @@
 """The profile as columns: model, interning, compaction, merging. Knows no file format and no ELF."""
 
 from symbolize.core.arrays import NONE
-from symbolize.profile.assignment import assign_mappings
+from symbolize.profile.attachments import StackDumps
 from symbolize.profile.combine import combine, compact, used_locations
 from symbolize.profile.facts import (
     NOT_PROVED,
@@ -12,10 +12,10 @@ from symbolize.profile.facts import (
     set_flags,
     with_caveats,
 )
-from symbolize.profile.frame_objects import Frame
 from symbolize.profile.merge import Merger, merged
 from symbolize.profile.model import (
     AddressKind,
+    Frame,
     FunctionChange,
     FunctionRow,
     Functions,
@@ -29,11 +29,11 @@ from symbolize.profile.model import (
     Profile,
     Samples,
     StackSource,
+    Strings,
     ValueType,
+    assign_mappings,
 )
 from symbolize.profile.sample_types import choose_sample_type, with_sample_type
-from symbolize.profile.stack_dumps import StackDumps
-from symbolize.profile.strings import Strings
 
 __all__ = [
     "NONE",

@@ -22,7 +22,7 @@ from symbolize.core.arrays import (
 from symbolize.core.errors import UsageError, check_flags, check_type
 from symbolize.core.grouping import first_of_numbers, number_lists
 from symbolize.core.mapped_names import FILES, mapped_by
-from symbolize.profile.assignment import assign_mappings, owners
+from symbolize.profile.attachments import Obfuscation
 from symbolize.profile.combine import TOO_LARGE, combine, compact, number_fields, number_rows
 from symbolize.profile.model import (
     AddressKind,
@@ -38,8 +38,9 @@ from symbolize.profile.model import (
     Samples,
     StackSource,
     ValueType,
+    assign_mappings,
+    owners,
 )
-from symbolize.profile.obfuscation import Obfuscation
 from symbolize.profile.sample_types import (
     LARGEST,
     Alignment,

@@ -1,4 +1,4 @@
-"""The columnar profile.
+"""The columnar profile, its strings, and its stacks as objects.
 
 Every table is a set of parallel numpy arrays; a row is an index. Ids exist only in files: loaders turn them
 into indices, the writer numbers afresh. Columns that name a string hold an index into `Profile.strings`
@@ -11,21 +11,39 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, offsets_of, ranges
-from symbolize.profile.frame_objects import Frame, frame_stacks
-from symbolize.profile.obfuscation import Obfuscation
-from symbolize.profile.sample_times import SampleTimes
-from symbolize.profile.stack_dumps import StackDumps
-from symbolize.profile.strings import Strings
+from symbolize.core.arrays import NONE, TOP, Bool, Int32, Int64, UInt8, UInt64, offsets_of, ranges
+from symbolize.core.string_table import StringTable
+from symbolize.profile.attachments import Obfuscation, SampleTimes, StackDumps
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+
+
+class Strings(StringTable):
+    """Byte strings by index, each stored once; index 0 is the empty string, as in a pprof string table.
+
+    Strings stay bytes (R74, strings as bytes): producers write names that are not UTF-8, and only the writer decodes.
+    """
+
+    __slots__ = ()
+
+    def text(self, index: int) -> str:
+        """String `index` for a person: bytes that are not UTF-8 come out as `\\xNN`."""
+        return self[index].decode("utf-8", "backslashreplace")
+
+    def texts(self, indices: Sequence[int], longest: int | None = None) -> list[str]:
+        """Strings for a person, the ends of those with more than `longest` characters; a string that is given often is
+        one object."""
+        begin = -longest if longest else None
+        known = {index: self.text(index)[begin:] for index in set(indices)}
+        return [known[index] for index in indices]
 
 
 class AddressKind(IntEnum):
@@ -300,6 +318,19 @@ class RawFields:
         return self.data[self.offsets[entry] : self.offsets[entry + 1]].tobytes()
 
 
+class Frame(NamedTuple):
+    """One frame of a stack as `Profile.stacks` gives it. Empty texts and line 0 are unknown; `is_inlined` frames have
+    the address of the frame that they are inlined into; `mapping` is the file that was mapped there."""
+
+    function: str
+    file: str
+    line: int
+    column: int
+    is_inlined: bool
+    address: int
+    mapping: str
+
+
 class FunctionRow(NamedTuple):
     """One function: the value of the samples it is the leaf of (`flat`, its own), and of those it is on the stack of
     (`cumulative`, the total)."""
@@ -503,3 +534,70 @@ class Profile:
         return next(
             (column for column in range(last, -1, -1) if self.samples.values[:, column : column + 1].any()), last
         )
+
+
+def frame_stacks(profile: Profile) -> Iterator[tuple[Frame, ...]]:
+    """See `Profile.stacks`."""
+    made: dict[int, tuple[Frame, ...]] = {}
+    offsets, locations = profile.samples.location_offsets.tolist(), profile.samples.locations
+    for begin, end in pairwise(offsets):
+        stack: list[Frame] = []
+        for location in locations[begin:end].tolist():
+            if location not in made:
+                made[location] = tuple(_frames_of(profile, location))
+            stack += made[location]
+        yield tuple(stack)
+
+
+def _frames_of(profile: Profile, location: int) -> Iterator[Frame]:
+    """The frames of one location, innermost first."""
+    locations, functions, strings = profile.locations, profile.functions, profile.strings
+    address, mapping = int(locations.address[location]), int(locations.mapping[location])
+    module = strings.text(profile.mappings.filename[mapping]) if mapping != NONE else ""
+    begin, end = locations.line_offsets[location : location + 2].tolist()
+    if begin == end:
+        yield Frame("", "", 0, 0, False, address, module)
+    for row in range(begin, end):
+        function = locations.lines.function[row]
+        line, column = int(locations.lines.line[row]), int(locations.lines.column[row])
+        name, file = (strings.text(each[function]) for each in (functions.name, functions.filename))
+        yield Frame(name, file, line, column, row + 1 < end, address, module)
+
+
+def assign_mappings(profile: Profile) -> int:
+    """Give locations without a mapping the first one that holds their address; how many got one.
+
+    Address 0 is no address, and a mapping of everything (what a loader makes of addresses outside all others)
+    takes none.
+    """
+    locations = profile.locations
+    orphans = np.flatnonzero((locations.mapping == NONE) & (locations.address != 0))
+    if not len(orphans) or not len(profile.mappings):
+        return 0
+    owner = owners(profile.mappings, locations.address[orphans])
+    locations.mapping = locations.mapping.copy()
+    locations.mapping[orphans] = owner
+    return int((owner != NONE).sum())
+
+
+def owners(mappings: Mappings, address: UInt64) -> Int32:
+    """The first mapping that holds each address, NONE where none does."""
+    owner = np.full(len(address), NONE, np.int32)
+    rows = np.flatnonzero((mappings.start != 0) | ((mappings.limit != 0) & (mappings.limit != TOP)))
+    order = rows[np.argsort(mappings.start[rows], kind="stable")]
+    start, limit = mappings.start[order], mappings.limit[order]
+    if not len(rows):
+        return owner
+    if (limit[:-1] <= start[1:]).all():
+        place = np.searchsorted(start, address, side="right") - 1
+        inside = (place >= 0) & (address < np.append(limit, np.uint64(0))[place])
+        owner[inside] = order[place[inside]]
+    else:
+        for row in rows.tolist():
+            owner[(owner == NONE) & (address >= mappings.start[row]) & (address < mappings.limit[row])] = row
+    return owner
+
+
+def covers_everything(start: int, limit: int) -> bool:
+    """Whether a mapping is the stand-in for addresses outside all mappings: 0 up to the end, or 0 up to 0."""
+    return start == 0 and limit in (0, TOP)

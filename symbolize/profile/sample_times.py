@@ -1,14 +1,12 @@
 """When samples were taken, and samples apart by it: what an address was may change while a process runs."""
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from symbolize.core.arrays import (
     NONE,
-    Bool,
-    Int32,
     Int64,
     UInt64,
     distinct,
@@ -22,9 +20,8 @@ from symbolize.core.arrays import (
     ranges,
     unpair,
 )
-
-if TYPE_CHECKING:
-    from symbolize.profile.model import Profile, Samples
+from symbolize.profile.attachments import SampleTimes
+from symbolize.profile.model import Profile, Samples
 
 MAX_COMPARED: Final = 1 << 26
 """Borders that are compared with the times of samples, for all samples."""
@@ -36,68 +33,6 @@ MAX_FRAMES: Final = 1 << 28
 LARGEST: Final = (1 << 64) - 1
 
 
-class TimeConversion(NamedTuple):
-    """How the counter of a processor becomes the time of the kernel (PERF_RECORD_TIME_CONV): as its clock counts from
-    `zero` on, where `mask` is not 0 only the bits of it from `cycles` on."""
-
-    shift: int
-    multiplier: int
-    zero: int
-    cycles: int = 0
-    mask: int = 0
-
-    def times(self, counts: UInt64) -> UInt64:
-        """The times of some values of the counter, modulo 2⁶⁴."""
-        if self.mask:
-            counts = np.uint64(self.cycles) + ((counts - np.uint64(self.cycles)) & np.uint64(self.mask))
-        multiplier, shift = np.uint64(self.multiplier), np.uint64(min(self.shift, 63))
-        rest = counts & np.uint64((1 << int(shift)) - 1)
-        return np.uint64(self.zero) + (counts >> shift) * multiplier + ((rest * multiplier) >> shift)
-
-
-@dataclass(eq=False, repr=False)
-class SampleTimes:
-    """When samples were taken that were counted under the samples of a profile: some of these, or parts of them.
-
-    Row `i` is of the sample `sample[i]` of the profile. It was taken at `time[i]`, and of the values of that sample one
-    in column `column[i]`, and `value[i]` in the next one, are its own.
-
-    The times are those of the recorder. `is_monotonic` says that they are of CLOCK_MONOTONIC; `conversion` is how they
-    follow from the counter of the processor, if that is known.
-    """
-
-    sample: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    time: UInt64 = field(default_factory=lambda: np.zeros(0, np.uint64))
-    column: Int32 = field(default_factory=lambda: np.zeros(0, np.int32))
-    value: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    is_monotonic: bool = False
-    conversion: TimeConversion | None = None
-
-    def __len__(self) -> int:
-        return len(self.sample)
-
-    def __repr__(self) -> str:
-        return f"<SampleTimes: {len(self):,}>"
-
-    def on_this_clock(self, times: UInt64, *, is_counter: bool) -> UInt64 | None:
-        """Times of CLOCK_MONOTONIC, or values of the processor's counter, on the clock of the samples; None if nothing
-        is known of the two together."""
-        if is_counter:
-            return self.conversion.times(times) if self.conversion is not None else None
-        return times if self.is_monotonic else None
-
-    def taken(self, kept: Bool) -> "SampleTimes":
-        """The times of the samples that are `kept`."""
-        rows = kept[self.sample]
-        return replace(
-            self,
-            sample=(np.cumsum(kept) - 1)[self.sample[rows]],
-            time=self.time[rows],
-            column=self.column[rows],
-            value=self.value[rows],
-        )
-
-
 class Borders(NamedTuple):
     """At which times it changes what the locations `rows` are: of `rows[i]` at each of
     `times[offsets[i]:offsets[i + 1]]`, ascending."""
@@ -107,7 +42,7 @@ class Borders(NamedTuple):
     times: UInt64
 
 
-def first_times(profile: "Profile") -> UInt64:
+def first_times(profile: Profile) -> UInt64:
     """When each sample of a profile was taken, the first time; 0 where that is not known."""
     found = np.full(len(profile.samples), LARGEST, np.uint64)
     if profile.sample_times is not None:
@@ -116,7 +51,7 @@ def first_times(profile: "Profile") -> UInt64:
     return found
 
 
-def location_times(profile: "Profile") -> UInt64:
+def location_times(profile: Profile) -> UInt64:
     """A time at which each location was on a stack, the first; 0 if that is not known for all samples that have it."""
     samples, times = profile.samples, profile.sample_times
     found = np.zeros(len(profile.locations), np.uint64)
@@ -128,7 +63,7 @@ def location_times(profile: "Profile") -> UInt64:
     return found
 
 
-def take_apart(profile: "Profile", borders: Borders) -> Int64:
+def take_apart(profile: Profile, borders: Borders) -> Int64:
     """Let no location have been on stacks both before and after one of its borders: which location each was.
 
     Samples are taken apart by the times at which they were counted; what of their values was counted at an unknown time
@@ -163,7 +98,7 @@ def take_apart(profile: "Profile", borders: Borders) -> Int64:
     return _with_locations(profile, borders, number, parts.time)
 
 
-def _forgotten(profile: "Profile", every: Int64) -> Int64:
+def _forgotten(profile: Profile, every: Int64) -> Int64:
     profile.sample_times = None
     profile.warnings.append(
         "Code that was compiled at run time was replaced too often to be told apart by the times of the samples."
@@ -212,7 +147,7 @@ def _groups(times: SampleTimes, timed: Int64, borders: Borders, owner: Int64, lo
 class _Parts:
     """The samples of a profile, of which the rows `timed` of its times are taken out and made samples by `group`."""
 
-    def __init__(self, profile: "Profile", times: SampleTimes, timed: Int64, group: Int64) -> None:
+    def __init__(self, profile: Profile, times: SampleTimes, timed: Int64, group: Int64) -> None:
         self._samples, self._times, self._timed, self._group = profile.samples, times, timed, group
         count = int(group.max()) + 1
         width = self._samples.values.shape[1]
@@ -239,7 +174,7 @@ class _Parts:
         self._rank[order] = np.arange(len(order))
         self._kept = kept
 
-    def samples(self) -> "Samples":
+    def samples(self) -> Samples:
         """All of them."""
         old, source = self._samples, self.source
         offsets = offsets_of(np.diff(old.location_offsets)[source])
@@ -262,7 +197,7 @@ class _Parts:
         return found
 
 
-def _with_locations(profile: "Profile", borders: Borders, number: Int64, time: UInt64) -> Int64:
+def _with_locations(profile: Profile, borders: Borders, number: Int64, time: UInt64) -> Int64:
     """Give stacks of samples that were taken at `time` (0: unknown) locations of their own for each time between two
     borders: which location each was."""
     samples, locations = profile.samples, profile.locations

@@ -1,5 +1,6 @@
-"""Which columns of two profiles count the same."""
+"""The types of samples: units of values, which columns of two profiles count the same, which type is shown."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple, Never
 
@@ -8,7 +9,6 @@ import numpy as np
 from symbolize.core.arrays import NONE, Int64, UInt8
 from symbolize.core.errors import UsageError
 from symbolize.profile.model import LeafKind, Profile, ValueType
-from symbolize.profile.units import unit_of
 
 Kind = tuple[bytes, bytes]
 """Name and unit of a sample type."""
@@ -18,6 +18,38 @@ MAX_DIGITS = 9
 """Digits of the number of a sample type, at most."""
 INUSE: Final = "inuse_"
 """What the names of values of a heap begin with where those of all allocations are beside them."""
+
+
+class Unit(NamedTuple):
+    """A unit: what it measures, and how many of the smallest unit for that it is."""
+
+    kind: str
+    factor: int
+
+
+def _units() -> Iterator[tuple[str, Unit]]:
+    """The units by all names that pprof knows for them, and minutes, in the singular."""
+    for power, names in enumerate(("b byte", "kb kbyte kilobyte", "mb mbyte megabyte", "gb gbyte gigabyte")):
+        yield from ((name, Unit("size", 1024**power)) for name in names.split())
+    for power, names in enumerate(("tb tbyte terabyte", "pb pbyte petabyte"), 4):
+        yield from ((name, Unit("size", 1024**power)) for name in names.split())
+    for power, names in enumerate(("ns nanosecond", "us μs microsecond", "ms millisecond", "s sec second")):
+        yield from ((name, Unit("time", 1000**power)) for name in names.split())
+    yield from ((name, Unit("time", 60 * 10**9)) for name in ("min", "minute"))
+    yield from ((name, Unit("time", 3600 * 10**9)) for name in ("hour", "hr"))
+    for power, prefix in enumerate(("nano", "micro", "milli", "", "kilo", "mega", "giga", "tera", "peta")):
+        yield f"{prefix}gcu", Unit("gcu", 1000**power)
+
+
+UNITS: Final = dict(_units())
+SHORT: Final = 2
+"""Characters of a unit that has no plural."""
+
+
+def unit_of(name: str) -> Unit | None:
+    """The unit of a name, whatever its case and number; None if it is none of size or time."""
+    name = name.lower()
+    return UNITS.get(name.removesuffix("s") if len(name) > SHORT else name)
 
 
 class Column(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 from symbolize.core.arrays import TOP, Bool, UInt64
 from symbolize.elf import Section, Segment
 from symbolize.evidence.choice import AddressBase
-from symbolize.profile.assignment import covers_everything
+from symbolize.profile.model import covers_everything
 
 MappedAddresses = tuple[UInt64, Bool]
 """Vaddrs, and which of them lie in the binary at all."""

@@ -13,8 +13,9 @@ from symbolize.core.arrays import Bool, Int64, UInt64, distinct, is_among, marke
 from symbolize.core.mapped_names import plain_spelling
 from symbolize.evidence.judge import Observed
 from symbolize.profile import NONE, AddressKind, IdOrigin, LeafKind, Profile, Samples, StackSource
+from symbolize.profile.attachments import SampleTimes
 from symbolize.profile.sample_labels import PROCESS_IDS
-from symbolize.profile.sample_times import SampleTimes, location_times
+from symbolize.profile.sample_times import location_times
 from symbolize.resolve.name_agreement import ExistingNames, existing_names
 
 MAX_PROCESS_DIGITS = 19

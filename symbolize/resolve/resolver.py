@@ -33,7 +33,7 @@ from symbolize.evidence.choice import BuildMatch, Candidate, Judged, Selection, 
 from symbolize.evidence.judge import Judge, Judgement, joined
 from symbolize.evidence.score import MAX_DOUBT
 from symbolize.profile import NONE, AddressKind, Profile, assign_mappings
-from symbolize.profile.assignment import covers_everything
+from symbolize.profile.model import covers_everything
 from symbolize.resolve.address_maps import (
     in_file,
     infer_load_bias,

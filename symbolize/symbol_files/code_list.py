@@ -1,5 +1,7 @@
-"""Lists of code that was loaded while a process ran: addresses that were given to one function after another."""
+"""Lists of code that was loaded while a process ran: addresses that were given to one function after another. Perf
+maps are such lists."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +30,7 @@ MAX_SIZE = 1 << 38
 """Bytes that an entry answers for, so that all of them have places below 2⁶⁴."""
 MAX_COMPARED = 1 << 24
 """Entries that are looked at for all addresses together."""
+_LINE = re.compile(rb"^[ \t]*(?:0[xX])?([0-9a-fA-F]{1,16})[ \t]+(?:0[xX])?([0-9a-fA-F]{1,16})[ \t]+(\S[^\n]*)$", re.M)
 
 
 class CodeFrames(NamedTuple):
@@ -224,3 +227,23 @@ def placed(begins: Sequence[int], sizes: Sequence[int]) -> tuple[UInt64, UInt64,
     place = np.zeros(len(begin), np.uint64)
     np.cumsum(size[:-1], out=place[1:])
     return begin, begin + size, place
+
+
+def read_perf_map(data: bytes) -> CodeList:
+    """The functions of a perf map: lines `START SIZE NAME`, numbers in hexadecimal, names with spaces, runtime
+    addresses.
+
+    The runtime appends a line whenever it compiles. Other lines are counted in `problems`.
+    """
+    begins: list[int] = []
+    sizes: list[int] = []
+    names: list[bytes] = []
+    for start, size, name in _LINE.findall(data):
+        begins.append(int(start, 16))
+        sizes.append(int(size, 16))
+        names.append(name.rstrip())
+    code = CodeList.of_functions(begins, sizes, names)
+    lines = [line for line in data.split(b"\n") if line.strip()]
+    if len(names) < len(lines):
+        code.listing.problems.append(f"{len(lines) - len(names)} of {len(lines)} lines are not START SIZE NAME")
+    return code

@@ -1,9 +1,8 @@
 """Symbol tables: the frames at addresses of one binary, looked up in bulk."""
 
-from symbolize.symbols.answer import Answer, Tables, as_vaddrs
-from symbolize.symbols.binary import Binary, build_table
+from symbolize.symbols.answer import Answer, as_vaddrs, lookup_nearest
+from symbolize.symbols.binary import Binary, Tables, build_table, lookup, opened
 from symbolize.symbols.builds import builds_of, is_same_build, misfit
-from symbolize.symbols.bulk import lookup, opened
 from symbolize.symbols.cache import DEFAULT_LIMIT, TableCache, default_folder, was_made_of
 from symbolize.symbols.functions import (
     UNDECIDED,
@@ -14,7 +13,6 @@ from symbolize.symbols.functions import (
     name_key,
     spellings_of,
 )
-from symbolize.symbols.nearest import lookup_nearest
 from symbolize.symbols.symbol_list_binary import SymbolListBinary
 from symbolize.symbols.table import FailedTable, Frames, FunctionsAt, SymbolTable
 from symbolize.symbols.table_file import DamagedTable, read_table, write_table

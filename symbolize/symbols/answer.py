@@ -1,39 +1,81 @@
-"""What a binary answers for addresses: the frames there, and why one is missing. All doors ask for it."""
+"""What a binary answers for addresses: the frames there, the nearest earlier line where their own is unknown (R170,
+nearest line), and why one is missing. All doors ask for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import index
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from symbolize.core.arrays import Bool, Int64, UInt8, UInt64, distinct_inverse
-from symbolize.core.errors import ChangedFile, ReadFailure
+from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt32, UInt64, distinct, distinct_inverse, views
 from symbolize.core.folded_code import FoldedCode
-from symbolize.core.mapped import CHANGED
 from symbolize.core.reasons import Reason
 from symbolize.symbols.functions import Calls, ShownNames
-from symbolize.symbols.nearest import lookup_nearest
-from symbolize.symbols.table import Frames, SymbolTable, joined_frames
+from symbolize.symbols.range_table import lookup
+from symbolize.symbols.table import Frames, SymbolTable
 
 if TYPE_CHECKING:
+    from symbolize.elf import ElfImage
     from symbolize.names import Mode
-    from symbolize.symbols.binary import Binary
-    from symbolize.symbols.symbol_list_binary import SymbolListBinary
 
-MAX_TABLES = 3
-"""Tables of one binary that are tried where one after the other changes while it is read."""
+MAX_STEPS = 128
+"""How many instructions earlier, of the smallest size of the processor, a line may be."""
+STEPS = {
+    "EM_AARCH64": 4,
+    "EM_ARM": 2,
+    "EM_LOONGARCH": 4,
+    "EM_MIPS": 2,
+    "EM_PPC": 4,
+    "EM_PPC64": 4,
+    "EM_RISCV": 2,
+    "EM_S390": 2,
+    "EM_SPARC": 4,
+    "EM_SPARCV9": 4,
+}
+"""The smallest instruction of processors that have no instructions of one byte."""
+
+MAX_DEPTH = 4096
+"""Frames of an address, as in a lookup."""
+AT_ONCE = 4096
+"""So many addresses are walked back from at once, which bounds what is allocated."""
+MAX_ASKED = 1 << 14
+"""For more addresses than this the whole table is read rather than one for the addresses before them."""
 
 
-class Tables(Protocol):
-    """Symbol tables that were made ahead for the addresses of many profiles."""
+class HasTable(Protocol):
+    """A binary as lookups see it: its files, and the symbol table that answers for them."""
 
-    def find(self, binary: Binary, vaddrs: UInt64) -> SymbolTable | None:
-        """The table for all of `vaddrs` (ascending), None if there is none. Raises FailedTable if it could not be
-        made."""
+    @property
+    def images(self) -> Sequence[ElfImage]:
+        """Its files, the one with the code first."""
+
+    @property
+    def is_stripped(self) -> bool:
+        """Whether it has no symbols at all."""
+
+    @property
+    def is_android_linker(self) -> bool:
+        """Whether it is Android's dynamic linker."""
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether its table is one for all addresses."""
+
+    def table(self, vaddrs: UInt64 | None = None) -> SymbolTable:
+        """The table for some addresses, or for all."""
+
+    def table_again(self, vaddrs: UInt64) -> SymbolTable:
+        """Another table, for further addresses."""
+
+    def is_loaded(self, vaddrs: UInt64) -> Bool:
+        """Which of `vaddrs` are in its memory."""
+
+    def check(self) -> None:
+        """Raise ReadFailure if what was read of it does not count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,37 +125,7 @@ def in_order(vaddrs: ArrayLike, ask: Callable[[UInt64], Answer]) -> Answer:
     return ask(ascending).take(which)
 
 
-def answer_of(binary: Binary, vaddrs: UInt64, nearest_line: bool, tables: Tables | None) -> Answer:
-    """The answer of a binary for `vaddrs` (ascending), see `Binary.answer`."""
-    # With `nearest_line` one that is found is the whole one, and the binary's from now on.
-    made = tables.find(binary, vaddrs) if tables is not None else None
-    if made is not None:
-        return _unchanged(binary, vaddrs, nearest_line, made)
-    answers = [(portion, _unchanged(binary, vaddrs[portion], nearest_line)) for portion in binary.portions(vaddrs)]
-    return answers[0][1] if len(answers) == 1 else _joined(binary, vaddrs, answers)
-
-
-def _unchanged(binary: Binary, vaddrs: UInt64, nearest_line: bool, made: SymbolTable | None = None) -> Answer:
-    """The answer of a table, `made` or that of the binary, that has not changed when everything is read of it: a cached
-    one that did is made anew (R280, files that change)."""
-    for _ in range(MAX_TABLES):
-        try:
-            answer = table_answer(binary, vaddrs, nearest_line, made)
-        except ReadFailure:
-            raise
-        except Exception:
-            if not _drop_changed(binary, made):
-                raise
-        else:
-            if not _drop_changed(binary, made):
-                return answer
-        made = None
-    raise ChangedFile(binary.images[0].path, CHANGED)
-
-
-def table_answer(
-    binary: Binary | SymbolListBinary, vaddrs: UInt64, nearest_line: bool, made: SymbolTable | None = None
-) -> Answer:
+def table_answer(binary: HasTable, vaddrs: UInt64, nearest_line: bool, made: SymbolTable | None = None) -> Answer:
     """The answer for `vaddrs` (ascending) of one table, `made` or that of the binary."""
     if nearest_line:
         table, frames, approximate = lookup_nearest(binary, vaddrs)
@@ -133,7 +145,7 @@ def table_answer(
     )
 
 
-def _reasons(binary: Binary | SymbolListBinary, table: SymbolTable, vaddrs: UInt64, frames: Frames) -> UInt8:
+def _reasons(binary: HasTable, table: SymbolTable, vaddrs: UInt64, frames: Frames) -> UInt8:
     """Why each of `vaddrs` has no frame, or that it has one."""
     reasons = np.full(len(vaddrs), Reason.SYMBOLIZED, np.uint8)
     rows = np.flatnonzero(np.diff(frames.offsets) == 0)
@@ -142,32 +154,6 @@ def _reasons(binary: Binary | SymbolListBinary, table: SymbolTable, vaddrs: UInt
     reasons[rows] = np.where(table.doubtful(vaddrs[rows]), corrupt, missing)
     reasons[rows[~binary.is_loaded(vaddrs[rows])]] = Reason.OUTSIDE_SEGMENTS
     return reasons
-
-
-def _joined(binary: Binary, vaddrs: UInt64, answers: Sequence[tuple[slice, Answer]]) -> Answer:
-    """One answer, of those for portions of `vaddrs`; which calls are of shared code is known with all of them."""
-    parts = [answer for _, answer in answers]
-    folded: dict[tuple[int, int], tuple[FoldedCode, Int64]] = {}
-    for portion, answer in answers:
-        for code, rows in answer.folded:
-            before = folded.get((code.begin, code.end), (code, rows[:0]))[1]
-            folded[code.begin, code.end] = code, np.concatenate((before, rows + portion.start))
-    approximate = [answer.approximate for answer in parts if answer.approximate is not None]
-    return replace(
-        parts[-1],
-        vaddrs=vaddrs,
-        frames=joined_frames([answer.frames for answer in parts]),
-        reasons=np.concatenate([answer.reasons for answer in parts]),
-        approximate=np.concatenate(approximate) if approximate else None,
-        folded=list(folded.values()),
-        calls=binary.calls([code for code, _ in folded.values()], vaddrs),
-        problems=list(dict.fromkeys(problem for answer in parts for problem in answer.problems)),
-    )
-
-
-def _drop_changed(binary: Binary, table: SymbolTable | None) -> bool:
-    """Have a table made anew if the file that it is read from has changed; whether it has."""
-    return binary.drop_changed() or (table is not None and table.has_changed)
 
 
 def as_vaddrs(values: ArrayLike) -> UInt64:
@@ -193,3 +179,105 @@ def as_column(numbers: list[int]) -> UInt64:
     if min(numbers, default=0) < 0:
         raise OverflowError("an address is negative")
     return np.array(numbers, np.uint64)
+
+
+class Leaves(NamedTuple):
+    """Node (-1: none), file (-1: unknown), line and column (0: unknown) at some addresses."""
+
+    node: Int32
+    file: Int32
+    line: UInt32
+    column: UInt32
+
+
+def lookup_nearest(binary: HasTable, vaddrs: UInt64) -> tuple[SymbolTable, Frames, Bool]:
+    """Look up `vaddrs` (ascending); innermost frames without a line get the nearest earlier one (R170, nearest line).
+
+    Returns the table that answered, the frames, and which addresses have such a line: bool[n]. The nearest earlier
+    range with one and the same inline stack gives file, line and column; ranges of other inlined functions are skipped,
+    and the stack itself is not changed. The walk ends where the function begins or is interrupted, and 128 instructions
+    of the smallest size before the address: of 4 bytes on AArch64, PowerPC, LoongArch and SPARC, 2 on ARM, MIPS, RISC-V
+    and S/390, 1 elsewhere. Such a line is a guess, and the report counts it as approximate.
+    """
+    table = binary.table(vaddrs)
+    frames = table.lookup(vaddrs)
+    approximate = np.zeros(len(vaddrs), np.bool_)
+    without = np.flatnonzero(without_line(frames))
+    if not len(without) or not len(table.file_path):
+        return table, frames, approximate
+    machine = binary.images[0].machine if binary.images else ""
+    step = STEPS.get(machine, 1)
+    if not binary.has_whole:
+        # A table for some addresses does not cover those before them.
+        asked = distinct(vaddrs[without])
+        if len(asked) > MAX_ASKED:
+            table = binary.table()
+        else:
+            table = binary.table_again(distinct(np.append(vaddrs, places_before(asked, step))))
+        frames = table.lookup(vaddrs)
+        without = np.flatnonzero(without_line(frames))
+    asked = vaddrs[without]
+    for i in range(0, len(without), AT_ONCE):
+        here = without[i : i + AT_ONCE]
+        found = nearest_places(table, asked[i : i + AT_ONCE], step)
+        has_line = found.line > 0
+        leaf = frames.offsets[here[has_line]]
+        frames.file[leaf], frames.line[leaf] = found.file[has_line], found.line[has_line]
+        frames.column[leaf] = found.column[has_line]
+        approximate[here[has_line]] = True
+    return table, frames, approximate
+
+
+def without_line(frames: Frames) -> Bool:
+    """Which addresses have a function and no line in its innermost frame: bool[n]."""
+    without = np.diff(frames.offsets) > 0
+    without[without] = frames.line[frames.offsets[:-1][without]] == 0
+    return without
+
+
+def places_before(vaddrs: UInt64, step: int) -> UInt64:
+    """Vaddrs of up to MAX_STEPS earlier instructions, the nearest first: uint64[n, MAX_STEPS]."""
+    back = np.arange(1, MAX_STEPS + 1, dtype=np.uint64) * np.uint64(step)
+    before: UInt64 = vaddrs[:, None] - np.minimum(back, vaddrs[:, None])
+    return before
+
+
+def nearest_places(table: SymbolTable, vaddrs: UInt64, step: int) -> Leaves:
+    """The nearest earlier lines in the same function and inline stack; `line` is 0 where there is none."""
+    own = leaves_at(table, vaddrs)
+    before = places_before(vaddrs, step)
+    flat, shape = leaves_at(table, before.ravel()), before.shape
+    passed = Leaves(
+        flat.node.reshape(shape), flat.file.reshape(shape), flat.line.reshape(shape), flat.column.reshape(shape)
+    )
+    function = outermost_nodes(table.node_parent, np.concatenate((own.node, flat.node)))
+    inside = function[len(vaddrs) :].reshape(shape) == function[: len(vaddrs), None]
+    answers = np.logical_and.accumulate(inside, axis=1) & (passed.node == own.node[:, None]) & (passed.line > 0)
+    chosen = np.arange(len(vaddrs)), answers.argmax(axis=1)
+    line = np.where(answers[chosen], passed.line[chosen], 0).astype(np.uint32)
+    return Leaves(own.node, passed.file[chosen], line, passed.column[chosen])
+
+
+def leaves_at(table: SymbolTable, vaddrs: UInt64) -> Leaves:
+    """The entries of a table at `vaddrs`, in any order."""
+    count = len(vaddrs)
+    leaves = Leaves(
+        np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.uint32), np.empty(count, np.uint32)
+    )
+    columns = views(table.block_start, table.block_offset, table.ranges, vaddrs, *leaves)
+    lookup(*columns, len(table.node_parent), len(table.file_path))
+    return leaves
+
+
+def outermost_nodes(parents: Int32, nodes: Int32) -> Int32:
+    """The function of its own that each of `nodes` is inlined into; -1 stays -1."""
+    found = nodes.copy()
+    rows = np.flatnonzero(found >= 0)
+    for _ in range(MAX_DEPTH):
+        parent = parents[found[rows]]
+        inlined = (parent >= 0) & (parent < found[rows])  # parents come before children
+        rows = rows[inlined]
+        if not len(rows):
+            break
+        found[rows] = parent[inlined]
+    return found

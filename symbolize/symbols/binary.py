@@ -1,27 +1,31 @@
-"""One binary: its files, and the symbol table that answers for them."""
+"""One binary: its files, the symbol table that answers for them, and what it answers for many addresses at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from symbolize.core.arrays import Bool, UInt64, distinct_inverse, layer_at
-from symbolize.core.errors import ReadFailure
+from symbolize.core.arrays import Bool, Int64, UInt64, distinct_inverse, layer_at
+from symbolize.core.errors import ChangedFile, InputError, ReadFailure, UsageError
+from symbolize.core.files import os_error_text
 from symbolize.core.folded_code import FoldedCode
+from symbolize.core.mapped import CHANGED
 from symbolize.elf import ElfImage, jumps_through_tables
 from symbolize.elf.go_header import GO_SECTIONS
 from symbolize.elf.gotable import go_table
 from symbolize.names import is_android_linker
-from symbolize.symbols.answer import Answer, Tables, answer_of, in_order
-from symbolize.symbols.builds import agreeing, aligned, misfit, source_names
+from symbolize.symbols.answer import Answer, in_order, table_answer
+from symbolize.symbols.builds import agreeing, aligned, builds_of, misfit, source_names
 from symbolize.symbols.cache import TableCache, content_of, facts_of, table_name
 from symbolize.symbols.functions import Calls, return_distances
-from symbolize.symbols.table import FunctionsAt, SymbolTable
+from symbolize.symbols.table import Frames, FunctionsAt, SymbolTable, joined_frames
 
 if TYPE_CHECKING:
     from symbolize.symbols.build import Builder
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     from symbolize.symbols.split_dwarf_files import Finder
     from symbolize.symbols.table_file import TableFacts
 
+MAX_TABLES = 3
+"""Tables of one binary that are tried where one after the other changes while it is read."""
 
 WHOLE_SHARE = 0.5
 """If this share of the debug information is needed and the table can be cached, all is decoded."""
@@ -40,6 +46,14 @@ MAX_AT_ONCE = 1 << 29
 
 SYMBOL_BYTES = 64
 """Bytes of memory that a symbol takes about."""
+
+
+class Tables(Protocol):
+    """Symbol tables that were made ahead for the addresses of many profiles."""
+
+    def find(self, binary: Binary, vaddrs: UInt64) -> SymbolTable | None:
+        """The table for all of `vaddrs` (ascending), None if there is none. Raises FailedTable if it could not be
+        made."""
 
 
 class Binary:
@@ -277,7 +291,7 @@ class Binary:
 
     def calls(self, folded: Sequence[FoldedCode], vaddrs: UInt64) -> Calls:
         """The calls at `vaddrs` (ascending) of functions that share code, by the debug information; see `calls_of`."""
-        from symbolize.symbols.folded_calls import calls_of
+        from symbolize.symbols.call_sites import calls_of
 
         with self.reading():
             dwarf = self._builder.dwarf
@@ -387,3 +401,103 @@ def source_rank(image: ElfImage) -> int:
 def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None, finder: Finder | None = None) -> SymbolTable:
     """The symbol table of the binary whose files are `images`, the whole one or one for `vaddrs` (ascending) alone."""
     return Binary(images, finder).table(vaddrs)
+
+
+def answer_of(binary: Binary, vaddrs: UInt64, nearest_line: bool, tables: Tables | None) -> Answer:
+    """The answer of a binary for `vaddrs` (ascending), see `Binary.answer`."""
+    # With `nearest_line` one that is found is the whole one, and the binary's from now on.
+    made = tables.find(binary, vaddrs) if tables is not None else None
+    if made is not None:
+        return _unchanged(binary, vaddrs, nearest_line, made)
+    answers = [(portion, _unchanged(binary, vaddrs[portion], nearest_line)) for portion in binary.portions(vaddrs)]
+    return answers[0][1] if len(answers) == 1 else _joined(binary, vaddrs, answers)
+
+
+def _unchanged(binary: Binary, vaddrs: UInt64, nearest_line: bool, made: SymbolTable | None = None) -> Answer:
+    """The answer of a table, `made` or that of the binary, that has not changed when everything is read of it: a cached
+    one that did is made anew (R280, files that change)."""
+    for _ in range(MAX_TABLES):
+        try:
+            answer = table_answer(binary, vaddrs, nearest_line, made)
+        except ReadFailure:
+            raise
+        except Exception:
+            if not _drop_changed(binary, made):
+                raise
+        else:
+            if not _drop_changed(binary, made):
+                return answer
+        made = None
+    raise ChangedFile(binary.images[0].path, CHANGED)
+
+
+def _joined(binary: Binary, vaddrs: UInt64, answers: Sequence[tuple[slice, Answer]]) -> Answer:
+    """One answer, of those for portions of `vaddrs`; which calls are of shared code is known with all of them."""
+    parts = [answer for _, answer in answers]
+    folded: dict[tuple[int, int], tuple[FoldedCode, Int64]] = {}
+    for portion, answer in answers:
+        for code, rows in answer.folded:
+            before = folded.get((code.begin, code.end), (code, rows[:0]))[1]
+            folded[code.begin, code.end] = code, np.concatenate((before, rows + portion.start))
+    approximate = [answer.approximate for answer in parts if answer.approximate is not None]
+    return replace(
+        parts[-1],
+        vaddrs=vaddrs,
+        frames=joined_frames([answer.frames for answer in parts]),
+        reasons=np.concatenate([answer.reasons for answer in parts]),
+        approximate=np.concatenate(approximate) if approximate else None,
+        folded=list(folded.values()),
+        calls=binary.calls([code for code, _ in folded.values()], vaddrs),
+        problems=list(dict.fromkeys(problem for answer in parts for problem in answer.problems)),
+    )
+
+
+def _drop_changed(binary: Binary, table: SymbolTable | None) -> bool:
+    """Have a table made anew if the file that it is read from has changed; whether it has."""
+    return binary.drop_changed() or (table is not None and table.has_changed)
+
+
+def lookup(
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    vaddrs: ArrayLike,
+    *,
+    cache: TableCache | None = None,
+    finder: Finder | None = None,
+) -> Frames:
+    """The frames at `vaddrs` of the binary that `files` are of: its file, its debug file, or both.
+
+    `vaddrs` are n ELF virtual addresses (as `nm` prints them) in any order, uint64[n] or what numpy makes of it. The
+    answer is columns, see `Frames`: the frames of address i are `[offsets[i], offsets[i + 1])`, innermost first. Only
+    the debug information that the addresses need is decoded; with a `cache` a table that is kept there is used.
+    `finder` finds split units and supplementary files. Raises InputError for a file that cannot be read, UsageError
+    for files of several binaries, TypeError and ValueError for addresses that are none.
+    """
+    with opened(files, cache=cache, finder=finder) as binary:
+        answer = binary.answer(vaddrs)
+        answer.check()
+        return answer.frames
+
+
+@contextmanager
+def opened(
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    cache: TableCache | None = None,
+    finder: Finder | None = None,
+) -> Iterator[Binary]:
+    """The binary that `files` are of: its file, its debug file, or both. Raises as `lookup` does for the files."""
+    paths = [files] if isinstance(files, str | os.PathLike) else list(files)
+    with ExitStack() as held:
+        images = []
+        for path in paths:
+            try:
+                images.append(held.enter_context(ElfImage.open(os.fspath(path))))
+            except OSError as error:
+                raise InputError(os.fspath(path), os_error_text(error)) from error
+        builds = builds_of(images)
+        if len(builds) != 1:
+            names = ", ".join(image.path for build in builds for image in build)
+            raise UsageError(f"files: not the files of one binary: {names or 'none'}")
+        binary = Binary(builds[0], finder, cache)
+        held.callback(binary.close)
+        yield binary

@@ -12,14 +12,12 @@ from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.elf import ElfImage, Symbols, read_plt, read_symbols
 from symbolize.elf.call_frames import frame_ranges
 from symbolize.elf.gotable import go_table
-from symbolize.elf.minidebug import mini_image
-from symbolize.elf.symbols import has_descriptors
+from symbolize.elf.symbols import has_descriptors, mini_image
 from symbolize.names import scope_text
 from symbolize.symbol_files import SymbolList
 from symbolize.symbol_files.gopclntab import Memory, TableBases, read_go_table
-from symbolize.symbols.assemble import assemble, resolve_nodes
+from symbolize.symbols.assemble import SymbolWitness, assemble, resolve_nodes
 from symbolize.symbols.builds import source_names
-from symbolize.symbols.dead_code import SymbolWitness
 from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, symbol_layer
 from symbolize.symbols.icf import entries_at
 from symbolize.symbols.split_dwarf_files import CompanionFiles, Finder, debug_sections

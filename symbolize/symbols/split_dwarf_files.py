@@ -8,8 +8,7 @@ from symbolize.core.errors import ChangedFile
 from symbolize.core.files import os_error_text
 from symbolize.core.parallel import together
 from symbolize.dwarf.package import Package, PackageError, read_index
-from symbolize.dwarf.sections import Buffer, DebugSections
-from symbolize.dwarf.supplementary import Link, read_altlink, read_sup
+from symbolize.dwarf.sections import Buffer, DebugSections, Link, read_altlink, read_sup
 from symbolize.elf import ElfError, ElfImage
 from symbolize.elf.relocate import section_reader
 

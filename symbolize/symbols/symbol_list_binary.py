@@ -13,7 +13,7 @@ from symbolize.core.arrays import Bool, UInt64, distinct_inverse, layer_at
 from symbolize.core.folded_code import FoldingEvidence
 from symbolize.core.string_table import StringTable
 from symbolize.elf import ElfImage
-from symbolize.symbols.answer import Answer, Tables, in_order, table_answer
+from symbolize.symbols.answer import Answer, in_order, table_answer
 from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.naming import choose_names
@@ -132,7 +132,7 @@ class SymbolListBinary:
             self._table = symbol_list_table(self._listing, symbol_layer([]))
         return self._table
 
-    def answer(self, vaddrs: ArrayLike, *, nearest_line: bool = False, tables: Tables | None = None) -> Answer:
+    def answer(self, vaddrs: ArrayLike, *, nearest_line: bool = False, tables: object = None) -> Answer:
         """As `Binary.answer`; no tables are made ahead of lists."""
         return in_order(vaddrs, lambda asked: table_answer(self, asked, nearest_line))
 

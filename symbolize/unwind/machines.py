@@ -9,7 +9,7 @@ import numpy as np
 
 from symbolize.core.arrays import Bool, UInt64
 from symbolize.elf import ElfImage, code_around
-from symbolize.profile.stack_dumps import REGISTERS
+from symbolize.profile.attachments import REGISTERS
 from symbolize.unwind.constants import (
     CFA_REGISTER,
     CFA_RULE,

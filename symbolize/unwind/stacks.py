@@ -13,8 +13,7 @@ from symbolize.core.errors import printable
 from symbolize.core.mapped_names import base_name
 from symbolize.profile import Labels, Locations, Profile, Samples, StackDumps, StackSource, combine
 from symbolize.profile.sample_times import first_times
-from symbolize.unwind.ends import TEXTS, End
-from symbolize.unwind.unwinder import CodeFinder, Unwinder, Unwound, is_sound
+from symbolize.unwind.unwinder import END_TEXTS, CodeFinder, End, Unwinder, Unwound, is_sound
 
 LABEL, CUT = b"unwind_error", b"memory_invalid"
 """The label of samples whose stacks were cut, as it is in profiles of Perfetto."""
@@ -125,13 +124,13 @@ def _warnings(profile: Profile, dumps: StackDumps, found: Unwound) -> list[str]:
     values = np.ones(len(dumps))
     if column >= 0:
         values = np.abs(profile.samples.values[dumps.sample, column].astype(np.float64))
-    weights = {end: float(values[found.ends == end].sum()) for end in TEXTS}
+    weights = {end: float(values[found.ends == end].sum()) for end in END_TEXTS}
     sentences = []
-    for end in sorted(TEXTS, key=lambda end: (-weights[end], end)):
+    for end in sorted(END_TEXTS, key=lambda end: (-weights[end], end)):
         rows = np.flatnonzero(found.ends == end)
         if len(rows):
             files = _files(profile, found, rows) if end in NAMED_ENDS else ""
-            sentences.append(f"{len(rows):,} of {len(dumps):,} stacks end {TEXTS[end]}{files}")
+            sentences.append(f"{len(rows):,} of {len(dumps):,} stacks end {END_TEXTS[end]}{files}")
     return sentences
 
 

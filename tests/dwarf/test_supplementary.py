@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from symbolize import Reason
-from symbolize.dwarf.supplementary import Link, read_altlink, read_sup
+from symbolize.dwarf.sections import Link, read_altlink, read_sup
 from symbolize.elf import ElfImage
 from symbolize.symbols import build_table
 from tests.support.dwarf_writer import (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.elf import ElfError, ElfImage, read_build_id, read_symbols
-from symbolize.elf.notes import gnu_build_id
+from symbolize.elf.headers import gnu_build_id
 from tests.support.elf_writer import (
     ALLOC,
     COMPRESSED,

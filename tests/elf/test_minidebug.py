@@ -5,7 +5,7 @@ import lzma
 import pytest
 
 from symbolize.elf import ElfImage
-from symbolize.elf.minidebug import LIMITS, mini_image
+from symbolize.elf.symbols import MINI_LIMITS, mini_image
 from symbolize.symbols import Binary
 from tests.support.elf_writer import AARCH64, ALLOC, ARM, Section, Symbol, elf_file, text
 from tests.support.lookup import TEXT, frames_at, image_of
@@ -83,7 +83,7 @@ def test_size_limit() -> None:
     """What expands further than symbol tables do is refused (rule R99)."""
     filler = Section(".comment", bytes(1 << 20), flags=ALLOC)
     data = lzma.compress(elf_file([text(), filler], symbols=MINI))
-    assert LIMITS.most(len(data)) < 1 << 20
+    assert MINI_LIMITS.most(len(data)) < 1 << 20
     assert mini_image(image_of(sections=[TEXT, Section(".gnu_debugdata", data)])) is None
 
 

@@ -16,7 +16,7 @@ from symbolize.analysis.text import tree_lines
 from symbolize.formats.outputs import OUTPUTS, View
 from symbolize.formats.pprof import reader as loader
 from symbolize.profile import Profile
-from symbolize.profile.units import unit_of
+from symbolize.profile.sample_types import unit_of
 from tests.support.fixture_files import FIXTURES
 from tests.support.messages import profile_pb2
 from tests.support.needs import package

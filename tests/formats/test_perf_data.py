@@ -21,7 +21,7 @@ from symbolize.formats.perf.header import RecordedBuildId, read_build_id, read_e
 from symbolize.formats.perf.reader import build
 from symbolize.formats.perf.recording import Recording
 from symbolize.profile import AddressKind, IdOrigin, Profile
-from symbolize.profile.sample_times import TimeConversion
+from symbolize.profile.attachments import TimeConversion
 from tests.support import perf_writer as w
 from tests.support.needs import needs_compiled
 from tests.support.perf_writer import BIG, LITTLE, Event, Format

@@ -32,8 +32,7 @@ from symbolize.profile import (
     combine,
     merged,
 )
-from symbolize.profile.obfuscation import Obfuscation
-from symbolize.profile.sample_times import SampleTimes
+from symbolize.profile.attachments import Obfuscation, SampleTimes
 from tests.support import pprof_writer
 from tests.support.fixture_files import FIXTURES
 from tests.support.pprof_oracle import pprof, summed

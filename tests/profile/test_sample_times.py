@@ -8,9 +8,10 @@ import pytest
 
 from symbolize.core.arrays import offsets_of
 from symbolize.profile import Profile, sample_times
+from symbolize.profile.attachments import SampleTimes, TimeConversion
 from symbolize.profile.combine import combine
 from symbolize.profile.model import Labels, Locations, Samples, ValueType
-from symbolize.profile.sample_times import Borders, SampleTimes, TimeConversion, location_times, take_apart
+from symbolize.profile.sample_times import Borders, location_times, take_apart
 
 Taken = tuple[tuple[int, ...], int, int, int, int]
 """A sample: its stack, its label, its time (0: unknown), its column, its value."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from symbolize.elf import Section, Segment
 from symbolize.profile import NONE, Locations, Mappings, Profile, assign_mappings
-from symbolize.profile.assignment import covers_everything
+from symbolize.profile.model import covers_everything
 from symbolize.resolve.addresses import (
     candidate_bases,
     fits,

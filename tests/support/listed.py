@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from symbolize.profile.sample_times import SampleTimes
+from symbolize.profile.attachments import SampleTimes
 from symbolize.resolve.mapping_record import LocationTimes
 from symbolize.resolve.providers.jit import look_up
 from symbolize.symbol_files import CodeList

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from symbolize.profile import Locations, Mappings, Profile, Samples, StackDumps, ValueType
-from symbolize.profile.stack_dumps import REGISTERS
+from symbolize.profile.attachments import REGISTERS
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "unwind"
 PC = {"x86-64": 16, "aarch64": 32}

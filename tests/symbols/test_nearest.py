@@ -8,7 +8,7 @@ import pytest
 
 from symbolize.elf import ElfImage
 from symbolize.symbols import Binary, lookup_nearest
-from symbolize.symbols.nearest import MAX_STEPS
+from symbolize.symbols.answer import MAX_STEPS
 from tests.support.dwarf_writer import die, function, inlined
 from tests.support.elf_writer import AARCH64, ARM, PPC64, RISCV, S390, X86_64, Symbol
 from tests.support.fixture_files import BINARIES

@@ -7,7 +7,7 @@ import pytest
 
 from symbolize.core.folded_code import FoldedCode, FoldedFunction, FoldingEvidence
 from symbolize.symbols import Function, name_key
-from symbolize.symbols.bulk import opened
+from symbolize.symbols.binary import opened
 from symbolize.symbols.functions import MAX_GROUPS, UNDECIDED, Namesakes, spellings_of
 from tests.support.called import Program
 

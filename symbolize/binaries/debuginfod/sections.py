@@ -25,9 +25,9 @@ from symbolize.elf.headers import (
     SHT_STRTAB,
     SHT_SYMTAB,
     Headers,
+    gnu_build_id,
 )
 from symbolize.elf.image import Buffer
-from symbolize.elf.notes import gnu_build_id
 from symbolize.elf.symbols import SHN_LORESERVE, STT_FUNC, STT_OBJECT, symbol_rows
 
 REQUIRED = (".debug_info", ".debug_abbrev")

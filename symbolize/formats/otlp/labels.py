@@ -6,8 +6,7 @@ import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt64, distinct_inverse, offsets_of, ranges
 from symbolize.formats.otlp.dictionary import BOOL, INT, STRING, STRING_INDEX, Dictionary, Value, last_of, value_text
-from symbolize.profile.model import Labels
-from symbolize.profile.strings import Strings
+from symbolize.profile.model import Labels, Strings
 from symbolize.proto import otlp_profiles_tags as tags
 
 TRACE_ID, SPAN_ID = b"trace_id", b"span_id"

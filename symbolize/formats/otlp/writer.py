@@ -16,8 +16,7 @@ from symbolize.core.messages import Messages, Number, Numbers, Raw
 from symbolize.core.protobuf import field, varint
 from symbolize.profile.combine import compact
 from symbolize.profile.facts import with_comment
-from symbolize.profile.model import Profile, ValueType
-from symbolize.profile.strings import Strings
+from symbolize.profile.model import Profile, Strings, ValueType
 from symbolize.proto import otlp_profiles_tags as tags
 
 MASK64: Final = (1 << 64) - 1

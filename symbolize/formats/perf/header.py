@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from symbolize.core.errors import InputError
 from symbolize.formats.perf import BIG
 from symbolize.formats.perf import numbers as n
-from symbolize.profile.sample_times import TimeConversion
+from symbolize.profile.attachments import TimeConversion
 
 FILE_HEADER: Final = 104
 PIPE_HEADER: Final = 16

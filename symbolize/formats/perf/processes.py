@@ -12,7 +12,7 @@ from symbolize.formats.model import Choice
 from symbolize.formats.perf import numbers as n
 from symbolize.formats.perf.build_ids import FileId, RecordedFiles
 from symbolize.formats.perf.header import BUILD_ID_ROOM
-from symbolize.profile.strings import Strings
+from symbolize.profile.model import Strings
 
 PAGE: Final = 4096
 EXECUTABLE: Final = 4

@@ -35,6 +35,7 @@ from symbolize.formats.perf.processes import RecordedMapping
 from symbolize.formats.perf.recording import Recording
 from symbolize.formats.perf.stream import Stream
 from symbolize.formats.products import VALUES
+from symbolize.profile.attachments import SampleTimes, StackDumps
 from symbolize.profile.combine import TOO_LARGE
 from symbolize.profile.facts import set_leaves
 from symbolize.profile.model import (
@@ -51,9 +52,7 @@ from symbolize.profile.model import (
     StackSource,
     ValueType,
 )
-from symbolize.profile.sample_times import SampleTimes
 from symbolize.profile.sample_types import show_first_event
-from symbolize.profile.stack_dumps import StackDumps
 
 if TYPE_CHECKING:
     from symbolize.formats.perf.recording import Recording

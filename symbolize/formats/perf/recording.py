@@ -32,8 +32,8 @@ from symbolize.formats.perf.processes import EXECUTABLE, RecordedProcesses
 from symbolize.formats.perf.samples import PerfSamples
 from symbolize.formats.perf.scan import PerfScan
 from symbolize.formats.perf.stream import SKIPPED_BY
-from symbolize.profile.stack_dumps import REGISTERS
-from symbolize.profile.strings import Strings
+from symbolize.profile.attachments import REGISTERS
+from symbolize.profile.model import Strings
 
 MAX_QUEUE: Final = 1 << 21
 """Records that wait to be processed in the order of their times."""

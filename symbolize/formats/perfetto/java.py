@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from symbolize.formats.perfetto.wire import Damaged, fields, message, spans
-from symbolize.profile.obfuscation import ClassMap, ClassNames, JavaNames, Obfuscation
+from symbolize.profile.attachments import ClassMap, ClassNames, JavaNames, Obfuscation
 from symbolize.proto import perfetto_trace_tags as tags
 
 MAX_BYTES: Final = 1 << 28

@@ -21,7 +21,7 @@ from symbolize.formats.perfetto.packet_reader import PacketReader
 from symbolize.formats.perfetto.processes import TraceProcesses
 from symbolize.formats.perfetto.samples import TraceSamples
 from symbolize.formats.perfetto.wire import message
-from symbolize.profile.strings import Strings
+from symbolize.profile.model import Strings
 from symbolize.proto import perfetto_trace_tags as tags
 
 MAX_DEFAULTS: Final = 1 << 14

@@ -31,9 +31,9 @@ from symbolize.profile.model import (
     Profile,
     RawFields,
     Samples,
+    Strings,
     ValueType,
 )
-from symbolize.profile.strings import Strings
 from symbolize.proto import profile_tags as tags
 
 MAX_MAPPINGS: Final = 1 << 18

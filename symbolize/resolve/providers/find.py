@@ -11,7 +11,8 @@ from symbolize.core.mapped_names import RUN_TIME, base_name, is_no_file, mapped_
 from symbolize.elf import ElfImage
 from symbolize.elf.call_frames import FramesAt
 from symbolize.profile import NONE, AddressKind, Profile
-from symbolize.profile.sample_times import Borders, SampleTimes, take_apart
+from symbolize.profile.attachments import SampleTimes
+from symbolize.profile.sample_times import Borders, take_apart
 from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, MappingRecord, processes, records_of
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers.jit import CompiledCode, ListedFrames

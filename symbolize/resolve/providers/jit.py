@@ -15,7 +15,8 @@ from symbolize.core.errors import first_names
 from symbolize.core.reasons import Reason
 from symbolize.elf.call_frames import FramesAt
 from symbolize.elf.headers import names_of
-from symbolize.profile.sample_times import Borders, SampleTimes
+from symbolize.profile.attachments import SampleTimes
+from symbolize.profile.sample_times import Borders
 from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, LocationTimes, MappingRecord
 from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import Resolution, by_symbol_list
