@@ -33,7 +33,7 @@ import symbolize  # noqa: E402
 from symbolize.core.arrays import Bool, offsets_of  # noqa: E402
 from symbolize.core.verdict import Verdict  # noqa: E402
 from symbolize.elf import read_build_id  # noqa: E402
-from symbolize.evidence.score import (  # noqa: E402
+from symbolize.evidence.judge import (  # noqa: E402
     CLAIM,
     MAX_DOUBT,
     REFUTED,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from symbolize.profile import Profile
     from symbolize.report import Report
     from symbolize.resolve.arguments import Path, Paths, Urls
-    from symbolize.resolve.lookup import lookup
+    from symbolize.resolve.module import lookup
     from symbolize.symbols import TableCache
 
 __version__ = "0.2.0"
@@ -76,7 +76,7 @@ _LAZY_EXPORTS = {
     "Symbolizer": "pipeline",
     "TableCache": "symbols",
     "View": "formats.outputs",
-    "lookup": "resolve.lookup",
+    "lookup": "resolve.module",
 }
 
 

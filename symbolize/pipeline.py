@@ -39,7 +39,7 @@ from symbolize.profile import (
 from symbolize.report import FoldedRow, Report, build_report
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_paths, as_roots, as_servers
 from symbolize.resolve.name_agreement import unconfirmed
-from symbolize.resolve.resolution import Resolution, Resolutions
+from symbolize.resolve.resolution import Resolution, Resolutions, check_stacks, reader_of
 from symbolize.resolve.resolver import MappingResolver, PendingDecode
 from symbolize.symbols import Binary, Namesakes, SymbolListBinary, TableCache, Tables
 
@@ -166,8 +166,7 @@ class Symbolizer(Closeable):
 
     def _read_stacks(self, profile: Profile, resolutions: Resolutions) -> None:
         """Check stacks against call sites, and put callers back that tail calls took off them."""
-        from symbolize.enrich.tail_calls import insert_tail_callers
-        from symbolize.resolve.stacks import check_stacks, reader_of
+        from symbolize.enrich.callers import insert_tail_callers
 
         reader = reader_of(profile, resolutions)
         if self._options.check_stacks:
@@ -230,7 +229,7 @@ class Symbolizer(Closeable):
                 approximate[lookup.rows] = lookup.answer.approximate & replaced[lookup.rows]
         self._deobfuscate(profile)
         if len(resolutions.inserted):
-            from symbolize.enrich.tail_calls import mark_tail_callers
+            from symbolize.enrich.callers import mark_tail_callers
 
             mark_tail_callers(profile, resolutions.inserted)
         folded = [replace(row, rows=rows) for row in folded if len(rows := row.rows[replaced[row.rows]])]
@@ -375,7 +374,7 @@ class Symbolizer(Closeable):
     ) -> tuple[list[FoldedRow], Int64]:
         """Name shared code by its callers; the shared code with what was decided, and which location each of those was
         that were added."""
-        from symbolize.enrich.folded_code import name_by_callers
+        from symbolize.enrich.callers import name_by_callers
         from symbolize.evidence.folded_callers import functions_called
 
         samples, namesakes = profile.samples, Namesakes([row.code for row in folded])

@@ -12,6 +12,8 @@ from symbolize.binaries.build_id import (
 )
 from symbolize.binaries.finder import (
     BinaryMatch,
+    SpecialFile,
+    SpecialFiles,
     binary_files,
     fetch_missing,
     find_binary,
@@ -32,7 +34,6 @@ from symbolize.binaries.remote import (
     fetch_in_turn,
     missing_kinds,
 )
-from symbolize.binaries.special_files import SpecialFile, SpecialFiles
 from symbolize.binaries.store import collect, kept, verify
 from symbolize.binaries.unpack import decompress
 

@@ -1,4 +1,5 @@
-"""Which files answer for a mapping, by the rule that a wrong name is worse than none."""
+"""Which files answer for a mapping, by the rule that a wrong name is worse than none; and the files below the roots
+that are no plain ELF files and yet hold names of functions."""
 
 import os
 import re
@@ -16,8 +17,10 @@ from symbolize.binaries.build_id import (
 )
 from symbolize.binaries.entries import Entry
 from symbolize.binaries.index import BinaryIndex
+from symbolize.binaries.layouts import SPECIAL_NAMES
 from symbolize.binaries.links import DEBUG_SUFFIXES, beside, linked_files, unique
 from symbolize.binaries.remote import Attempt, Kind, fetch_in_turn, missing_kinds, offers
+from symbolize.core.files import open_regular, os_error_text, read_limited
 from symbolize.core.mapped_names import base_name, is_foreign, is_no_file
 from symbolize.core.reasons import Reason
 from symbolize.elf.probe import DWARF
@@ -51,6 +54,8 @@ _REWRITES = [
     (re.compile(r"/run/containerd/.*/rootfs(/.+)"), r"\1"),
 ]
 """What is put around the name of a file that was replaced, is in memory, or has a path outside of its container."""
+MAX_SPECIAL = 1 << 16
+"""Files of one kind that are kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -440,3 +445,62 @@ def named_files(index: BinaryIndex, paths: Iterable[str], filename: str) -> dict
 def shown(name: str) -> str:
     """A recorded name for a message, cut off where it is absurdly long."""
     return name if len(name) <= MAX_SHOWN else name[:MAX_SHOWN] + "…"
+
+
+class SpecialFile(NamedTuple):
+    """A file: where it is, below which of the roots, and its path relative to that."""
+
+    path: str
+    root: int
+    relative: str
+
+    @property
+    def name(self) -> str:
+        """The name without folders."""
+        return self.relative.rpartition("/")[2]
+
+
+class SpecialFiles:
+    """The special files that an index knows. `problems` lists what could not be read."""
+
+    def __init__(self, index: BinaryIndex) -> None:
+        self._index = index
+        self._by_kind: dict[str, list[SpecialFile]] = {}
+        self.problems: list[str] = []
+
+    def of_kind(self, kind: str) -> list[SpecialFile]:
+        """The files of one of the kinds of SPECIAL_NAMES, in order of roots and paths, each once."""
+        if kind not in self._by_kind:
+            entries = self._index.special(SPECIAL_NAMES[kind])[:MAX_SPECIAL]
+            self._by_kind[kind] = [SpecialFile(entry.path, entry.root, entry.relative) for entry in entries]
+        return self._by_kind[kind]
+
+    def head(self, path: str, size: int) -> bytes:
+        """The first `size` bytes of a regular file, fewer if it is shorter, none if it cannot be read."""
+        return self.part(path, 0, size)
+
+    def part(self, path: str, offset: int, size: int) -> bytes:
+        """`size` bytes of a regular file from `offset` on, fewer if it ends before, none if it cannot be read."""
+        try:
+            with open(open_regular(path), "rb") as file:
+                file.seek(offset)
+                return file.read(size)
+        except OSError as error:
+            self.tell(f"{path}: {os_error_text(error)}")
+            return b""
+
+    def read(self, path: str, limit: int) -> bytes | None:
+        """The contents of a regular file of at most `limit` bytes; None, with a problem, if it is none."""
+        try:
+            data = read_limited(path, limit)
+        except OSError as error:
+            self.tell(f"{path}: {os_error_text(error)}")
+            return None
+        if data is None:
+            self.tell(f"{path}: is larger than the {limit} bytes that are read of such a file")
+        return data
+
+    def tell(self, problem: str) -> None:
+        """Remember a problem, once."""
+        if problem not in self.problems:
+            self.problems.append(problem)

@@ -17,11 +17,10 @@ from typing import Any
 from symbolize.binaries import store
 from symbolize.binaries.build_id import BuildId, IdKind, build_id_key, is_build_id, module_prefix, same_build_id
 from symbolize.binaries.entries import Entry, file_checksum, file_hash, is_same_file
-from symbolize.binaries.index_update import NO_FOLDER, IndexUpdate, Problems, root_key
+from symbolize.binaries.index_update import MAX_DEPTH, MAX_TARGET, NO_FOLDER, IndexUpdate, Problems, root_key
 from symbolize.binaries.layouts import list_kinds
 from symbolize.binaries.remote import Servers
 from symbolize.binaries.unpack import Unpacked
-from symbolize.binaries.walk import MAX_DEPTH, MAX_TARGET
 from symbolize.core.errors import InputError
 from symbolize.core.files import os_error_text
 from symbolize.core.mapped_names import base_name

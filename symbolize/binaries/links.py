@@ -1,21 +1,25 @@
 """The other files with the debug information of a binary that it names: where they may lie, and whether they belong.
 
 The names come out of the binary and are not trusted. They are only looked up in the index, so that nothing outside of
-the roots is opened. A candidate for the debug file of a stripped binary, named in `.gnu_debuglink`, is taken if its
-contents have the checksum in the link (R141, debug links); any other is a reason in the report, and the search goes on
-(R143, rejected candidates). Of packages, split units and supplementary files the opener has to check that the ids in
-them agree. Of servers only a supplementary file is asked for, by its build id.
+the roots is opened, or in the folders where debuggers look without an index (`debug_files`). A candidate for the debug
+file of a stripped binary, named in `.gnu_debuglink`, is taken if its contents have the checksum in the link (R141,
+debug links); any other is a reason in the report, and the search goes on (R143, rejected candidates). Of packages,
+split units and supplementary files the opener has to check that the ids in them agree. Of servers only a supplementary
+file is asked for, by its build id.
 """
 
 import os
 import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from symbolize.binaries.build_id import is_build_id, same_build_id
 from symbolize.binaries.entries import Entry
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.remote import Attempt
+from symbolize.core.errors import InputError
+from symbolize.elf.probe import DWARF, identify
 
 DEBUG_SUFFIXES = (".debug", ".dbg")
 MAX_LINKED = 16
@@ -24,6 +28,8 @@ MAX_COMPANIONS = 16
 """Packages, split units or supplementary files of one name that are handed out. In build trees a name may denote
 hundreds."""
 MAX_NAME = 255
+SYSTEM: Final = "/usr/lib/debug"
+"""Where distributions install debug files."""
 
 
 def linked_files(index: BinaryIndex, entries: Sequence[Entry], filename: str = "") -> tuple[list[Entry], list[Attempt]]:
@@ -168,3 +174,38 @@ class Companions:
 def unique(paths: Iterable[str]) -> list[str]:
     """The paths without repetitions, in order."""
     return list(dict.fromkeys(paths))
+
+
+def build_id_files(build_id: str, folders: Sequence[str]) -> list[str]:
+    """The files that the folders have for a build id, `.build-id/xx/yyyy.debug` and the program beside it."""
+    if not is_build_id(build_id):
+        return []
+    start, rest = build_id[:2].lower(), build_id[2:].lower()
+    places = [
+        os.path.join(folder, ".build-id", start, rest + ending) for folder in folders for ending in (".debug", "")
+    ]
+    return [path for path in places if os.path.isfile(path)]
+
+
+def debug_files(path: str, folders: Sequence[str], fallback: str = "") -> list[str]:
+    """The files that may be the debug file of the binary at `path`: by its build id in `folders`, else where its debug
+    link may lead, the last in `fallback` instead of the folders if one is given (R380, debug files of one binary).
+
+    None for a file that has debug information itself, or is no ELF file. The file of a link counts by its checksum,
+    also if the binary has no build id. What is named by a build id is never the file of that name in the current
+    folder.
+    """
+    try:
+        ident = identify(path)
+    except (InputError, OSError):
+        return []
+    if ident is None or ident.offers & DWARF:
+        return []
+    by_id = build_id_files(ident.build_id, folders)
+    link = os.fsdecode(ident.link)
+    if by_id or not is_plain_name(link):
+        return by_id
+    own = os.path.dirname(os.path.abspath(path))
+    lasts = [os.path.join(folder, own.lstrip("/")) for folder in ([fallback] if fallback else folders)]
+    places = [os.path.join(folder, link) for folder in (own, os.path.join(own, ".debug"), *lasts)]
+    return [place for place in places if os.path.isfile(place) and not os.path.samefile(place, path)]

@@ -72,7 +72,7 @@ def run_llvm(program: str, arguments: Sequence[str], is_gnu: bool) -> int:
         print_output(about if options.action == "version" else usage, flush=True)
         return EXIT_DONE
 
-    from symbolize.binaries.debug_folders import SYSTEM
+    from symbolize.binaries.links import SYSTEM
     from symbolize.drop_in.binaries import Binaries, Places
     from symbolize.drop_in.input_lines import batches, standard_input
     from symbolize.drop_in.llvm import LONGEST, LlvmSymbolizer

@@ -93,8 +93,7 @@ def filters_of(options: argparse.Namespace) -> Filters | None:
 def edits_of(options: argparse.Namespace) -> Edits | None:
     """The changes to profiles that the options give; None without any. Raises UsageError for those that have no
     effect."""
-    from symbolize.enrich.edits import Edits
-    from symbolize.enrich.paths import pairs_of
+    from symbolize.enrich.edits import Edits, pairs_of
 
     if options.keep and not (options.prune or options.drop):
         raise UsageError("--keep has an effect only with --drop or --prune")

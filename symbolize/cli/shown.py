@@ -82,7 +82,7 @@ def add_source_options(parser: Parser) -> None:
 def sources_of(options: argparse.Namespace) -> Sources:
     """Where source files are found."""
     from symbolize.analysis import Sources
-    from symbolize.enrich.paths import pairs_of
+    from symbolize.enrich.edits import pairs_of
 
     return Sources(options.source, pairs_of("--path-map", options.path_map, may_be_empty=False))
 

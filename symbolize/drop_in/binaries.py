@@ -8,14 +8,14 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from symbolize.binaries import BinaryIndex, Companions, Servers, find_binary, is_build_id
-from symbolize.binaries.debug_folders import SYSTEM, build_id_files, debug_files
+from symbolize.binaries.links import SYSTEM, build_id_files, debug_files
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import InputError, SymbolizeError
 from symbolize.core.files import os_error_text
 from symbolize.core.reasons import Reason
 from symbolize.elf import read_build_id
 from symbolize.resolve.module import Module, open_module
-from symbolize.resolve.pool import BinaryPool
+from symbolize.resolve.opened import BinaryPool
 from symbolize.symbols import TableCache
 
 MAX_OPEN: Final = 64

@@ -1,19 +1,22 @@
 """What is changed in a profile when its names are known: frames that are left out, paths, stand-ins for names."""
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, Bool, Int64, offsets_of, ranges
+from symbolize.core.arrays import NONE, Bool, Int64, distinct, offsets_of, ranges
 from symbolize.core.errors import UsageError, check_flags, check_type
 from symbolize.core.expressions import Matches, compiled
 from symbolize.profile import AddressKind, Functions, Lines, Profile
 
 NO_ARGUMENTS: Final = re.compile(r"\(anonymous namespace\)|operator\(\)|(\()")
 """Parentheses in names, of which only the last kind begins a list of arguments."""
+ALWAYS_TRIMMED: Final = (b"/proc/self/cwd/./", b"/proc/self/cwd/")
+"""Folders that pprof trims besides those that it is given: the sandboxes of builds have them."""
 
 
 def synthesize(profile: Profile) -> Profile:
@@ -229,8 +232,6 @@ class Edits:
         """The changed profile; the given one is not changed. Locations stay, but for their lines."""
         profile = Profile.of(profile, "profile")
         if self.path_prefixes or self.trim_paths:
-            from symbolize.enrich.paths import rewrite_paths
-
             profile = rewrite_paths(profile, self.path_prefixes, self.trim_paths)
         if self.prune or self.drop:
             profile = prune(profile, self.drop, self.keep, own=self.prune)
@@ -239,3 +240,41 @@ class Edits:
         if self.synthesize:
             profile = synthesize(profile)
         return profile
+
+
+def rewrite_paths(profile: Profile, prefixes: Sequence[tuple[str, str]] = (), trimmed: Sequence[str] = ()) -> Profile:
+    """A profile whose source files have other paths; it is not changed.
+
+    Of `prefixes`, pairs of folders, the longest first one that a path begins with is replaced by the second. Then the
+    first of `trimmed` that it begins with is removed; each may be several folders, separated as in PATH. Folders match
+    whole names.
+    """
+    pairs = [(folder(old), folder(new) if new else b"") for old, new in prefixes]
+    replaced = sorted(pairs, key=lambda each: -len(each[0]))
+    removed = [folder(each) for text in trimmed for each in text.split(os.pathsep) if each]
+    removed += ALWAYS_TRIMMED if removed else ()
+    functions, strings = profile.functions, profile.strings
+    number = np.arange(len(strings), dtype=np.int32)
+    added = strings.copy()
+    for row in distinct(functions.filename).tolist():
+        path = strings[row]
+        path = next((new + path[len(old) :] for old, new in replaced if path.startswith(old)), path)
+        path = next((path[len(old) :] for old in removed if path.startswith(old)), path)
+        number[row] = added.add(path)
+    filenames = number[functions.filename]
+    return replace(profile, strings=added, functions=replace(functions, filename=filenames))
+
+
+def folder(path: str) -> bytes:
+    """A folder as the beginning of paths in it."""
+    return os.fsencode(path.rstrip("/") + "/")
+
+
+def pairs_of(name: str, texts: Iterable[str], *, may_be_empty: bool = True) -> list[tuple[str, str]]:
+    """The pairs that texts of the form OLD=NEW denote, NEW perhaps empty; OLD has none of the equals signs. Raises
+    UsageError, which names the parameter."""
+    found = [each.partition("=") for each in texts]
+    for old, equals, new in found:
+        if not (old and equals and (new or may_be_empty)):
+            raise UsageError(f"{name} {old}{equals}{new}: has to be OLD=NEW")
+    return [(old, new) for old, _, new in found]

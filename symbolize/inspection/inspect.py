@@ -1,5 +1,5 @@
 """The inspection of a file of any kind: of ELF files, lists of functions and archives here, of profiles and traces in
-`profiles.py`."""
+`profiles.py`; and a sentence on what symbolize gets from a binary, and how to get what is missing."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -32,10 +32,12 @@ from symbolize.elf.gotable import go_table
 from symbolize.elf.headers import SHF_COMPRESSED, go_build_id
 from symbolize.elf.probe import GO_NOTE
 from symbolize.elf.symbols import STT_FUNC, STT_GNU_IFUNC, mini_image
-from symbolize.inspection.advice import ALL, conclude
 from symbolize.inspection.model import Debug, Elf, Go, Inspection, Library, Listed, OtherContent
 from symbolize.inspection.profiles import content_head, inspect_profile
 from symbolize.inspection.related import (
+    CODE_HERE,
+    DEBUG_LINK,
+    HAS_DWARF,
     debug_links,
     find_splits,
     has_bytes,
@@ -78,6 +80,9 @@ MAX_PACKED, MAX_UNPACKED = 256 << 20, 1 << 30
 """Bytes of the largest compressed file that is read, and of its content."""
 
 Reader = Callable[[bytes], tuple[SymbolList | CodeList, dict[str, str]]]
+MOST_DESCRIBED = 0.5
+"""A smaller share of described code is reported. Parts of each program have no debug information."""
+ALL_NAMES = "functions, lines and inlined calls"
 
 
 def inspect_elf(image: ElfImage, size: int, index: BinaryIndex | None) -> Inspection:
@@ -281,7 +286,7 @@ def inspect_list(path: str, kind: str, size: int, contents: SymbolList | CodeLis
 def what(lines: bool, inlined: bool) -> str:
     """What a list offers."""
     if lines and inlined:
-        return ALL
+        return ALL_NAMES
     return "functions and lines" if lines else "functions and inlined calls" if inlined else "functions, no lines"
 
 
@@ -394,3 +399,65 @@ def inspect_packed(path: str, files: SpecialFiles) -> Inspection:
         result = inspect_elf(image, len(data), None)
     result.kind = "compressed ELF"
     return result
+
+
+def conclude(elf: Elf) -> str:
+    """One sentence: what symbolize gets from the file, with what was found for it, and how to get what is missing."""
+    debug, splits = elf.debug, elf.splits
+    if debug is not None and debug.section.endswith(".dwo"):
+        return "holds split units: symbolize reads it beside the binary that names them, in the same folders"
+    if elf.is_supplementary or (debug is not None and debug.units == debug.partial > 0):
+        return "is a supplementary file: symbolize reads it beside the files that name it, in the same folders"
+    if debug is not None and debug.units > debug.unreadable:
+        text = f"symbolize gets {ALL_NAMES} from it"
+        if debug.described is not None and debug.described < MOST_DESCRIBED:
+            text += f", but only of {100 * debug.described:.0f} % of the code; other parts were built without -g"
+        if splits is not None and splits.found < splits.needed:
+            text = (
+                f"symbolize gets functions and lines from it, but inlined calls only of those split units that are "
+                f"there: {splits.needed - splits.found} of {splits.needed} are missing; add their .dwo files or the "
+                ".dwp to the folders with binaries"
+            )
+        lost = [link for link in elf.links if link.section != DEBUG_LINK and not link.resolved]
+        if lost:
+            text += f"; names in the supplementary file {os.path.basename(lost[0].name)} are missing"
+            text += f": {fetch('debuginfo', lost[0].identifier)}" if lost[0].section == ".gnu_debugaltlink" else ""
+        if elf.code == "elsewhere" and not any(CODE_HERE in other.offers for other in elf.same_build):
+            wanted = f": {fetch('executable', elf.build_id)}" if elf.build_id else ""
+            text += f"; add the binary itself if addresses cannot be placed without it{wanted}"
+        return text
+    better = next((other.path for other in elf.same_build if HAS_DWARF in other.offers), "")
+    if better:
+        return f"symbolize gets {ALL_NAMES} from {better}, which has the same build id"
+    linked = next((link.resolved for link in elf.links if HAS_DWARF in link.offers), "")
+    if linked:
+        return f"symbolize gets {ALL_NAMES} from {linked}, its debug file"
+    if elf.go is not None:
+        # The trees of inlined calls are beside the table.
+        what = ALL_NAMES if elf.code == "here" else "functions and lines"
+        return f"symbolize gets {what} from the line table of Go in it"
+    return f"symbolize gets {poor(elf)}; {how_to_get(elf)}"
+
+
+def poor(elf: Elf) -> str:
+    """What there is without debug information."""
+    others = {offer for each in elf.same_build for offer in each.offers}
+    others |= {offer for link in elf.links for offer in link.offers}
+    tables = {name for name, count in elf.functions.items() if count} | others
+    if tables & {".symtab", ".gnu_debugdata"}:
+        return "functions, but no lines and no inlined calls"
+    return "exported functions only" if ".dynsym" in tables else "no names from it"
+
+
+def how_to_get(elf: Elf) -> str:
+    """How to get the debug information."""
+    link = next((link for link in elf.links if link.section == DEBUG_LINK), None)
+    named = f" {link.name}" if link is not None else ""
+    if elf.build_id:
+        return f"add its debug file{named}: {fetch('debuginfo', elf.build_id)}"
+    return f"add its debug file{named} to the folders with binaries, or build it with -g"
+
+
+def fetch(kind: str, build_id: str) -> str:
+    """The command that fetches a file by its build id."""
+    return f"debuginfod-find {kind} {build_id}"

@@ -11,8 +11,7 @@ from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import Segment, without_tag
 from symbolize.evidence.choice import AddressBase, Agreement, BuildMatch, match_bases
-from symbolize.evidence.judge import Judge, Observed
-from symbolize.evidence.score import REFUTED
+from symbolize.evidence.judge import REFUTED, Judge, Observed
 from symbolize.profile import AddressKind
 from symbolize.resolve.addresses import (
     MappedAddresses,

@@ -17,8 +17,7 @@ from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import Segment
 from symbolize.evidence.choice import AddressBase, BuildMatch
-from symbolize.evidence.judge import Judge
-from symbolize.evidence.score import REFUTED
+from symbolize.evidence.judge import REFUTED, Judge
 from symbolize.profile import AddressKind
 from symbolize.resolve.address_maps import in_file
 from symbolize.resolve.addresses import PAGE

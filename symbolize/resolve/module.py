@@ -1,21 +1,21 @@
-"""One binary that stays open for lookups without a profile, found by its path or its build id."""
+"""Lookups without a profile: one binary, found by its path or its build id, that is asked once or stays open."""
 
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from symbolize.binaries import BinaryIndex, Companions, find_binary, find_file, parse_build_id
+from symbolize.binaries import BinaryIndex, Companions, Servers, find_binary, find_file, parse_build_id
 from symbolize.core.arrays import TOP, UInt64, distinct_inverse
-from symbolize.core.errors import InputError, SymbolizeError
+from symbolize.core.errors import InputError, SymbolizeError, check_type
 from symbolize.elf import without_tag
-from symbolize.resolve.opened import OpenBinaries
-from symbolize.resolve.pool import Pooled
-from symbolize.symbols import Answer, Binary, TableCache, as_vaddrs
+from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_roots, as_servers
+from symbolize.resolve.opened import OpenBinaries, Pooled
+from symbolize.symbols import Answer, Binary, Frames, TableCache, as_vaddrs
 
 PAGE: Final = 1 << 12
 
@@ -123,3 +123,30 @@ def open_module(
         raise
     path = "" if by_build_id else name
     return Module(opened, chosen, found.build_id, path, is_verified=bool(path) or found.verified)
+
+
+def lookup(
+    binary: Path,
+    vaddrs: ArrayLike,
+    binaries: Paths = (),
+    *,
+    cache: TableCache | Path | None = None,
+    servers: Servers | Urls | None = None,
+) -> Frames:
+    """The frames at many addresses of one binary, which is a path, or a build id to find below `binaries`.
+
+    `vaddrs` are n ELF virtual addresses (as `nm` prints them) in any order: uint64[n], or a list of integers. The
+    answer is columns: the frames of address i are rows `[offsets[i], offsets[i + 1])`, innermost first. The debug file
+    of the binary, its split units and what servers have are found as for a `Symbolizer`, whose arguments the others
+    are. Raises InputError if there is no such binary or it cannot be read, TypeError and ValueError for wrong
+    arguments.
+    """
+    check_type("binary", binary, "a path or a build id", str, os.PathLike)
+    with ExitStack() as held:
+        base, folders = as_cache(cache), as_roots(binaries)
+        name = os.fspath(binary)
+        roots = [*([name] if os.path.isfile(name) else []), *folders]
+        index = BinaryIndex(roots, base.base if base is not None and folders else None, as_servers(servers, held))
+        module = open_module(name, index, base, owned=[index])
+        held.callback(module.close)
+        return module.answer(vaddrs).frames

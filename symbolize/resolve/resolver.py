@@ -30,8 +30,7 @@ from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
 from symbolize.elf.call_frames import FramesAt
 from symbolize.evidence.choice import BuildMatch, Candidate, Judged, Selection, same_names, select_build
-from symbolize.evidence.judge import Judge, Judgement, joined
-from symbolize.evidence.score import MAX_DOUBT
+from symbolize.evidence.judge import MAX_DOUBT, Judge, Judgement, joined
 from symbolize.profile import NONE, AddressKind, Profile, assign_mappings
 from symbolize.profile.model import covers_everything
 from symbolize.resolve.address_maps import (

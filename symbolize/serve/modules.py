@@ -17,8 +17,7 @@ from symbolize.core.errors import SymbolizeError
 from symbolize.core.files import file_lock
 from symbolize.core.mapped import give_back
 from symbolize.resolve.module import Module
-from symbolize.resolve.opened import OpenBinaries
-from symbolize.resolve.pool import BinaryPool
+from symbolize.resolve.opened import BinaryPool, OpenBinaries
 from symbolize.serve.metrics import ServerMetrics
 from symbolize.symbols import Binary, TableCache
 

@@ -23,7 +23,7 @@ from symbolize.options import DEFAULTS, Options
 from symbolize.pipeline import Symbolizer
 from symbolize.report import Report
 from symbolize.report.json import coverage
-from symbolize.resolve.pool import BinaryPool, Pooled
+from symbolize.resolve.opened import BinaryPool, Pooled
 from symbolize.storage.servers import AnyClient, open_servers
 from symbolize.storage.shared_cache import open_tables
 from symbolize.symbols import TableCache

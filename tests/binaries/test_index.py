@@ -321,7 +321,7 @@ def test_file_systems_of_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Below a root, folders of /proc and /sys are not entered: they show the same files again for each process."""
     for name in ("proc/x", "proc/1/y", "usr/z"):
         write(tmp_path / name, ID_A)
-    monkeypatch.setattr("symbolize.binaries.walk.VIRTUAL", (str(tmp_path / "proc"),))
+    monkeypatch.setattr("symbolize.binaries.index_update.VIRTUAL", (str(tmp_path / "proc"),))
     assert paths(index(tmp_path).with_build_id(ID_A)) == [str(tmp_path / "proc/x"), str(tmp_path / "usr/z")]
     assert paths(index(tmp_path / "proc").with_build_id(ID_A)) == [str(tmp_path / "proc/1/y"), str(tmp_path / "proc/x")]
 

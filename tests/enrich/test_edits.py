@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import symbolize
 from symbolize.core.errors import UsageError
-from symbolize.enrich.edits import Edits, prune, prune_from, synthesize, without_arguments
-from symbolize.enrich.paths import pairs_of, rewrite_paths
+from symbolize.enrich.edits import Edits, pairs_of, prune, prune_from, rewrite_paths, synthesize, without_arguments
 from symbolize.formats import encode
 from symbolize.formats.pprof.reader import load
 from symbolize.profile import AddressKind, Profile

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from symbolize.evidence.choice import BuildMatch, Candidate, leading
-from symbolize.evidence.judge import Judgement
-from symbolize.evidence.score import Count, Evidence, verdict_of
+from symbolize.evidence.judge import Count, Evidence, Judgement, verdict_of
 
 
 def match(*counts: Count) -> BuildMatch:

@@ -9,8 +9,7 @@ from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.core.verdict import Verdict
 from symbolize.evidence import judge
 from symbolize.evidence.code import CodePlace
-from symbolize.evidence.judge import MAX_ITEMS, Judge, Judgement, Observed, joined, targets
-from symbolize.evidence.score import Count, Evidence
+from symbolize.evidence.judge import MAX_ITEMS, Count, Evidence, Judge, Judgement, Observed, joined, targets
 from symbolize.symbols import Binary
 from tests.support.elf_writer import AARCH64, RISCV
 from tests.support.made_builds import BEGIN, NAMES, SIZE, binary, leaf, program, site

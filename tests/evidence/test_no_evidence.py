@@ -8,8 +8,7 @@ import pytest
 
 from symbolize.elf import ElfImage
 from symbolize.evidence.code import DecodedCode
-from symbolize.evidence.judge import Judge, Observed
-from symbolize.evidence.score import Count, Evidence
+from symbolize.evidence.judge import Count, Evidence, Judge, Observed
 from symbolize.symbols import Binary
 from tests.support.frame_writer import CODE, Cie, Fde, framed_file
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.core.verdict import Verdict
-from symbolize.evidence.score import CLAIM, Count, Evidence, doubt, support, verdict_of
+from symbolize.evidence.judge import CLAIM, Count, Evidence, doubt, support, verdict_of
 
 MINIMA = {
     Evidence.LEAVES: [0, 5, 39, 118, 197, 275, 354, 433],

@@ -6,7 +6,7 @@ import pytest
 
 from symbolize import Options, Result, Symbolizer, load
 from symbolize.cli import main
-from symbolize.evidence.tail_calls import Chain, between
+from symbolize.evidence.stacks import Chain, between
 from symbolize.formats import encode
 from symbolize.symbols.call_sites import UNKNOWN
 

@@ -9,7 +9,7 @@ import pytest
 
 import symbolize
 from symbolize import Reason, Symbolizer
-from symbolize.binaries.special_files import SpecialFile
+from symbolize.binaries.finder import SpecialFile
 from symbolize.evidence.kernels import RecordedKernel, shifts
 from symbolize.report import HINTS
 from symbolize.report.model import MappingRow

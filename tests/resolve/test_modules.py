@@ -71,7 +71,7 @@ def test_another_build(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_unpacked(tmp_path: Path, name: str, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A packed module that is damaged, is something else or expands without bound is told."""
-    monkeypatch.setattr("symbolize.resolve.providers.modules.MAX_UNPACKED", 1 << 19)
+    monkeypatch.setattr("symbolize.resolve.providers.kernel.MAX_UNPACKED", 1 << 19)
     (tmp_path / name).write_bytes(data)
     names, report = run([mapping("[net]")], [Place(MODULE_START + 0x10, 1)], tmp_path)
     assert names == [""]

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from symbolize.resolve import pool as pools
-from symbolize.resolve.pool import BinaryPool, Pooled
+from symbolize.resolve import opened as pools
+from symbolize.resolve.opened import BinaryPool, Pooled
 
 
 class Fake(Pooled):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from symbolize.core.folded_code import FoldedCode, FoldedFunction, FoldingEvidence
-from symbolize.evidence.tail_calls import MAX_CHAINS, MAX_DEPTH, MAX_STEPS, Chain, TailCalls
+from symbolize.evidence.stacks import MAX_CHAINS, MAX_DEPTH, MAX_STEPS, Chain, TailCalls
 from symbolize.symbols import Binary
 from symbolize.symbols.call_sites import UNITS_AT_ONCE, UNKNOWN, CallSites, Definition, TailCall
 from symbolize.symbols.functions import DISTANCES

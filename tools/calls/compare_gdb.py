@@ -35,7 +35,7 @@ import numpy as np
 from symbolize import Options, Profile, Symbolizer, load, write
 from symbolize.elf import ElfImage, read_symbols
 from symbolize.elf.symbols import STT_FUNC
-from symbolize.enrich.tail_calls import SUFFIX
+from symbolize.enrich.callers import TAIL_CALL_MARK
 from tests.support.gperftools_writer import profile
 
 DEBUG = Path("/usr/lib/debug")
@@ -162,7 +162,7 @@ def ours(made: Profile, maps: str) -> list[list[Frame]]:
     files = {line.split(maxsplit=5)[5] for line in maps.splitlines() if "r-xp" in line and "/" in line}
     with Symbolizer([*sorted(files), DEBUG], Options(demangle="none", tail_calls=True)) as symbolizer:
         stacks = symbolizer.symbolize(made).profile.stacks()
-    mark = SUFFIX.decode()
+    mark = TAIL_CALL_MARK.decode()
     found = []
     for stack in stacks:
         frames = []

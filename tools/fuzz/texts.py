@@ -45,10 +45,8 @@ from symbolize.names import (
 )
 from symbolize.names.proguard import classes_in, parse_name, read_map
 from symbolize.names.stand_ins import stand_in
-from symbolize.resolve.providers.kernel import is_kernel, release_in
+from symbolize.resolve.providers.kernel import is_kernel, is_vdso, module_name, release_in
 from symbolize.resolve.providers.members import is_in_archive
-from symbolize.resolve.providers.modules import module_name
-from symbolize.resolve.providers.vdso import is_vdso
 from symbolize.symbol_files import (
     CodeList,
     SymbolList,

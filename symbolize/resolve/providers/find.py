@@ -16,12 +16,19 @@ from symbolize.profile.sample_times import Borders, take_apart
 from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, MappingRecord, processes, records_of
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers.jit import CompiledCode, ListedFrames
-from symbolize.resolve.providers.kernel import Kernels, is_guest_kernel, is_kernel, release_in
+from symbolize.resolve.providers.kernel import (
+    KernelModules,
+    Kernels,
+    find_vdso,
+    is_guest_kernel,
+    is_kernel,
+    is_vdso,
+    module_name,
+    release_in,
+)
 from symbolize.resolve.providers.members import Members, is_in_archive
-from symbolize.resolve.providers.modules import KernelModules, module_name
 from symbolize.resolve.providers.symbol_files import SymbolFiles
 from symbolize.resolve.providers.symbol_lists import SymbolLists
-from symbolize.resolve.providers.vdso import find_vdso, is_vdso
 from symbolize.resolve.resolution import Resolution
 
 

@@ -1,6 +1,8 @@
-"""The kernel, as profiles record it: vmlinux, `kallsyms`, `System.map`, and where KASLR moved it to."""
+"""The kernel, as profiles record it: vmlinux, `kallsyms`, `System.map`, and where KASLR moved it to; its modules that
+are packed, or known only by release and name; and the vdso, the library that it maps into every process."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -12,13 +14,15 @@ from symbolize.binaries import (
     BinaryMatch,
     SpecialFile,
     SpecialFiles,
+    decompress,
     find_binary,
     is_build_id,
     ranked,
     same_build_id,
 )
 from symbolize.core.arrays import TOP, UInt64
-from symbolize.core.mapped_names import KERNEL
+from symbolize.core.errors import InputError
+from symbolize.core.mapped_names import KERNEL, Mapped, mapped_by
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
@@ -34,14 +38,14 @@ from symbolize.evidence.kernels import (
     shift_by_names,
     shifts,
 )
-from symbolize.resolve.addresses import MappedAddresses, in_code
+from symbolize.resolve.addresses import MappedAddresses, in_code, map_module_addresses, to_vaddrs
 from symbolize.resolve.mapping_record import MappingRecord
-from symbolize.resolve.opened import OpenBinaries
+from symbolize.resolve.opened import OpenBinaries, OpenFiles
 from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import AddressMap, Resolution, as_they_are, by_symbol_list
 from symbolize.symbol_files import Kallsyms, read_kallsyms
 from symbolize.symbol_files.kallsyms import Anchors, looks_like_kallsyms
-from symbolize.symbols import SymbolListBinary
+from symbolize.symbols import Binary, SymbolListBinary
 
 NAME = re.compile(KERNEL + r"|(?:.*/)?vmlinux(?:-(?P<release>[^/]*?))?(?:\.debug)?|/proc/kcore")
 """What a kernel is called in profiles."""
@@ -53,6 +57,17 @@ MAX_BYTES = 64 << 20
 
 HIDDEN = "all addresses are 0"
 NOT_MOVED = "no kernel is moved as it would have to be"
+MODULE_FILE = re.compile(r"(?:.*/)?([^/]+)\.ko(?:\.debug)?(?:\.(?:xz|gz|zst))?")
+BRACKETED = re.compile(r"\[([\w-]+)\]")
+NO_MODULES = frozenset(
+    ["heap", "stack", "vdso", "vdso32", "vdsox32", "vdso64", "vvar", "vsyscall", "vectors", "sigpage", "uprobes"]
+)
+
+MAX_PACKED, MAX_UNPACKED = 256 << 20, 1 << 30
+"""Bytes of the largest packed module that is read, and of what may come out of it."""
+WIDE_VDSO = ("vdso64.so", "vdso.so", "vdso", "linux-vdso.so.1", "linux-vdso64.so.1")
+NARROW_VDSO = ("vdso32.so", "vdsox32.so", "linux-gate.so.1", "linux-vdso32.so.1", "vdso.so", "vdso")
+VDSO_SUFFIXES = ("", ".debug", ".dbg")
 
 
 def is_kernel(filename: str) -> bool:
@@ -331,3 +346,122 @@ def recorded_kernel(mapping: MappingRecord, machine: str, release: str) -> Recor
 def signed(distance: int) -> int:
     """A distance modulo 2⁶⁴ as one that may be negative."""
     return distance - (1 << 64) if distance >> 63 else distance
+
+
+def module_name(filename: str) -> str:
+    """The name of the kernel module that a recorded name denotes, empty if it is no such name."""
+    match = MODULE_FILE.fullmatch(filename) or BRACKETED.fullmatch(filename)
+    return "" if match is None or match[1] in NO_MODULES else match[1].replace("-", "_")
+
+
+class KernelModules:
+    """Kernel modules below the roots of `index` that an ordinary lookup does not find."""
+
+    def __init__(self, index: BinaryIndex, files: SpecialFiles, opened: OpenBinaries) -> None:
+        self._index = index
+        self._files = files
+        self._opened = opened
+
+    def find(self, mapping: MappingRecord, release: str) -> Resolution | None:
+        """The file of a kernel module: a packed one with the build id of the mapping, or, where that has none, one in
+        the folder of the release of the profile, unverified. None if there is none."""
+        name = module_name(mapping.filename)
+        if mapping.build_id:
+            for path, _ in self._packed(name):
+                binary = self._unpacked(path)
+                if binary is not None and same_build_id(binary.images[0].build_id or "", mapping.build_id):
+                    return answer(binary, mapping, verified=True)
+            return None
+        release = release_in(mapping.filename) or release
+        if not release:
+            return None
+        for file in {f"{name}.ko", f"{name.replace('_', '-')}.ko", f"{name}.ko.debug"}:
+            for entry in self._index.with_name(file):
+                if f"/{release}/" in entry.path:
+                    binary, _ = self._opened.one(BinaryMatch([entry.path], entry.build_id or ""))
+                    if binary is not None:
+                        return answer(binary, mapping, verified=False)
+        for path, relative in self._packed(name):
+            if f"/{release}/" in "/" + relative and (binary := self._unpacked(path)) is not None:
+                return answer(binary, mapping, verified=False)
+        return None
+
+    def _packed(self, name: str) -> Iterator[tuple[str, str]]:
+        """Paths of packed modules of that name, whole and below the root."""
+        for file in self._files.of_kind("module"):
+            if module_name(file.name) == name:
+                yield file.path, file.relative
+
+    def _unpacked(self, path: str) -> Binary | None:
+        return next(iter(self._opened.part(path, partial(self._unpack, path)).binaries), None)
+
+    def _unpack(self, path: str) -> OpenFiles:
+        data = self._files.read(path, MAX_PACKED)
+        if data is not None:
+            try:
+                image = ElfImage.parse(memoryview(decompress(data, MAX_UNPACKED, path)), path)
+                return OpenFiles([Binary([image])])
+            except InputError as error:
+                self._files.tell(str(error))
+        return OpenFiles()
+
+
+def answer(binary: Binary, mapping: MappingRecord, *, verified: bool) -> Resolution:
+    """A module as the answer, its addresses mapped as the kernel loads it (R96, sections of kernel modules)."""
+    image = binary.images[0]
+
+    def address_map(addresses: UInt64) -> MappedAddresses | None:
+        text = image.module_text
+        bounds = mapping.start, mapping.limit, mapping.file_offset
+        return map_module_addresses(addresses, *bounds, text, verified=verified)
+
+    how = f"build id {mapping.build_id}" if verified else "release and name"
+    tried = [(how, f"found {image.path}" + ("" if verified else ", unverified"))]
+    verdict = Verdict.by_identity(verified and mapping.is_proof)
+    return Resolution(binary, address_map, verified, files=[image.path], verdict=verdict, tried=tried)
+
+
+def is_vdso(filename: str) -> bool:
+    """Whether a recorded name denotes the vdso."""
+    return mapped_by(filename) is Mapped.VDSO
+
+
+def find_vdso(index: BinaryIndex, opened: OpenBinaries, mapping: MappingRecord) -> Resolution | None:
+    """The file of the vdso, by build id, else by one of the names it has; None if there is none.
+
+    The kernel maps the whole file, so that the mapping begins at its first byte whatever the recorded offset is.
+    """
+    if mapping.build_id:
+        entries = index.with_build_id(mapping.build_id)
+        if not entries:
+            return None
+        tried = Attempt(f"build id {mapping.build_id}", "found " + ", ".join(entry.path for entry in ranked(entries)))
+    else:
+        names = [
+            name + suffix
+            for name in (NARROW_VDSO if mapping.start < 1 << 32 else WIDE_VDSO)
+            for suffix in VDSO_SUFFIXES
+        ]
+        entries = next((entries for name in names if (entries := index.with_name(name))), [])
+        if not entries:
+            return None
+        if len({entry.build_id or entry.path for entry in entries}) > 1:
+            paths = " and ".join(entry.described for entry in entries[:3])
+            return Resolution(reason=Reason.AMBIGUOUS, detail=paths)
+        tried = Attempt("the names of the vdso", f"found {entries[0].path}, unverified")
+    build_id = mapping.build_id or entries[0].build_id or ""
+    found = BinaryMatch([entry.path for entry in ranked(entries)], build_id, bool(mapping.build_id), tried=[tried])
+    binary, unreadable = opened.one(found)
+    if binary is None:
+        return Resolution(reason=Reason.UNREADABLE, detail="; ".join(unreadable), tried=found.tried)
+    segments = binary.loaded.segments
+
+    def address_map(addresses: UInt64) -> MappedAddresses | None:
+        limit = mapping.limit or TOP
+        return to_vaddrs(addresses, mapping.start, limit, 0, segments, relocatable=True) if segments else None
+
+    files = [image.path for image in binary.files]
+    verdict = Verdict.by_identity(mapping.is_proof)
+    return Resolution(
+        binary, address_map, found.verified, files=files, verdict=verdict, tried=found.tried, problems=unreadable
+    )
