@@ -1,7 +1,8 @@
 # cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
 # mypy: disable-error-code="valid-type, index", no-warn-unused-ignores
-"""What a trace repeats, each once: numbers, tuples of numbers and lists of numbers, by row.
+"""What a trace repeats, each once: numbers, tuples of numbers and lists of numbers, by row; numbers for equal rows, and
+sums by such numbers.
 
 All are open hash tables. The multiplier comes from the caller, at random, so that no file can choose keys that collide.
 What is hashed is multiplied at least twice: one product of numbers in a row lies in a row, or in clusters, with many a
@@ -13,7 +14,7 @@ import os
 import cython
 import numpy as np
 
-from symbolize.core.arrays import Int32, Int64, UInt64, extended
+from symbolize.core.arrays import Bool, Int32, Int64, UInt64, extended
 
 if not cython.compiled:
     from symbolize.core.integers import folded_product, unsigned_at
@@ -28,6 +29,8 @@ TWO_WORDS = cython.declare(cython.Py_ssize_t, 16)
 
 NO_WORDS = cython.declare(cython.ulonglong[::1], memoryview(np.zeros(0, np.uint64)))
 NO_ROWS = cython.declare(cython.int[::1], memoryview(np.zeros(0, np.int32)))
+LARGEST = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
+SMALLEST = cython.declare(cython.longlong, -LARGEST - 1)
 
 
 def random_mixer() -> int:
@@ -426,3 +429,66 @@ class Chunks:
             self.table[self.slot, 3] = row + 1
             self.used += size
             self.count += 1
+
+
+@cython.ccall
+def number_tuples(rows: cython.const[cython.ulonglong][:, ::1]) -> Int32:
+    """The number of each row of a table: int32[n]."""
+    tuples: Tuples = Tuples(rows.shape[1], random_mixer())
+    numbers = np.empty(rows.shape[0], np.int32)
+    out: cython.int[::1] = memoryview(numbers)
+    i: cython.Py_ssize_t
+    column: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(rows.shape[0]):
+            for column in range(rows.shape[1]):
+                tuples.key[column] = rows[i, column]
+            out[i] = cython.cast(cython.int, tuples.add())
+    return numbers
+
+
+@cython.ccall
+def number_lists(offsets: cython.const[cython.longlong][::1], items: cython.const[cython.int][::1]) -> Int32:
+    """The number of each list of a CSR table: int32[n]."""
+    lists: Lists = Lists(random_mixer())
+    numbers = np.empty(offsets.shape[0] - 1, np.int32)
+    out: cython.int[::1] = memoryview(numbers)
+    i: cython.Py_ssize_t
+    j: cython.Py_ssize_t
+    with cython.nogil:
+        for i in range(out.shape[0]):
+            lists.size = 0
+            for j in range(offsets[i], offsets[i + 1]):
+                lists.append(items[j])
+            out[i] = cython.cast(cython.int, lists.add())
+    return numbers
+
+
+@cython.ccall
+def add_up(
+    values: cython.const[cython.longlong][:, ::1], numbers: cython.const[cython.int][::1], sums: cython.longlong[:, ::1]
+) -> cython.Py_ssize_t:
+    """Add each row of `values` to the row of `sums` that has its number; how many sums exceeded 64 bits, which become
+    the largest or smallest number instead."""
+    i: cython.Py_ssize_t
+    column: cython.Py_ssize_t
+    known: cython.longlong
+    value: cython.longlong
+    exceeded: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for i in range(values.shape[0]):
+            for column in range(values.shape[1]):
+                known, value = sums[numbers[i], column], values[i, column]
+                if value > 0 and known > LARGEST - value:
+                    exceeded += 1
+                    known, value = LARGEST, 0
+                elif value < 0 and known < SMALLEST - value:
+                    exceeded += 1
+                    known, value = SMALLEST, 0
+                sums[numbers[i], column] = known + value
+    return exceeded
+
+
+def first_of_numbers(numbers: Int32) -> Bool:
+    """Which rows are the first with their number: bool[n]."""
+    return np.diff(np.maximum.accumulate(numbers), prepend=np.int32(-1)) > 0

@@ -14,9 +14,8 @@ from symbolize.core.arrays import Int64, UInt64, distinct, distinct_inverse, fir
 from symbolize.core.c_strings import sound_lengths, string_lengths, texts_of_lengths
 from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.dwarf.constants import *
-from symbolize.dwarf.package import Package, PackageError
 from symbolize.dwarf.reader import Reader
-from symbolize.dwarf.sections import Buffer, DebugSections
+from symbolize.dwarf.sections import Buffer, DebugSections, Package, PackageError
 from symbolize.dwarf.units import read_units
 
 SUPPLEMENTARY = 1

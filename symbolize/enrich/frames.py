@@ -20,7 +20,7 @@ from symbolize.core.arrays import (
 )
 from symbolize.core.errors import ReadFailure
 from symbolize.core.folded_code import FoldedFunction
-from symbolize.core.grouping import first_of_numbers, number_tuples
+from symbolize.core.interning import first_of_numbers, number_tuples
 from symbolize.core.string_array import StringArray
 from symbolize.names import LINKER_PREFIX, Mode, demangle_android_linker, is_mangled, shown_names
 from symbolize.profile import Functions, Lines, Profile, lines_per_location, named_locations

@@ -57,10 +57,10 @@ from symbolize.symbol_files import (
     read_module,
     read_perf_map,
 )
+from symbolize.symbol_files.code_list import is_jitdump
 from symbolize.symbol_files.gopclntab import RELEASES, read_header
 from symbolize.symbol_files.gsym import UUID, DamagedFile, is_gsym, read_gsym
 from symbolize.symbol_files.gsym import read_header as read_gsym_header
-from symbolize.symbol_files.jitdump import is_jitdump
 from symbolize.symbol_files.kallsyms import looks_like_kallsyms
 from symbolize.symbols.split_dwarf_files import debug_sections, split_sections
 

@@ -11,8 +11,7 @@ from symbolize.binaries.links import linked_files
 from symbolize.binaries.store import signed
 from symbolize.core.errors import InputError
 from symbolize.core.files import os_error_text
-from symbolize.dwarf.package import PackageError, read_index
-from symbolize.dwarf.sections import Link, read_altlink, read_sup
+from symbolize.dwarf.sections import Link, PackageError, read_altlink, read_index, read_sup
 from symbolize.dwarf.sources import DwarfSources
 from symbolize.dwarf.units import read_units
 from symbolize.elf import ElfImage, Section

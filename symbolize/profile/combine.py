@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import NONE, Bool, Int32, marked, taken, views
-from symbolize.core.grouping import add_up, first_of_numbers, number_lists, number_tuples
+from symbolize.core.interning import add_up, first_of_numbers, number_lists, number_tuples
 from symbolize.profile.model import Lines, Profile, RawFields, Samples
 
 TOO_LARGE = "sums of values were too large and are the largest number instead"

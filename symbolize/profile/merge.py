@@ -20,7 +20,7 @@ from symbolize.core.arrays import (
     views,
 )
 from symbolize.core.errors import UsageError, check_flags, check_type
-from symbolize.core.grouping import first_of_numbers, number_lists
+from symbolize.core.interning import first_of_numbers, number_lists
 from symbolize.core.mapped_names import FILES, mapped_by
 from symbolize.profile.attachments import Obfuscation
 from symbolize.profile.combine import TOO_LARGE, combine, compact, number_fields, number_rows

@@ -7,8 +7,16 @@ from typing import Protocol
 from symbolize.core.errors import ChangedFile
 from symbolize.core.files import os_error_text
 from symbolize.core.parallel import together
-from symbolize.dwarf.package import Package, PackageError, read_index
-from symbolize.dwarf.sections import Buffer, DebugSections, Link, read_altlink, read_sup
+from symbolize.dwarf.sections import (
+    Buffer,
+    DebugSections,
+    Link,
+    Package,
+    PackageError,
+    read_altlink,
+    read_index,
+    read_sup,
+)
 from symbolize.elf import ElfError, ElfImage
 from symbolize.elf.relocate import section_reader
 

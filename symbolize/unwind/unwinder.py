@@ -29,9 +29,8 @@ from symbolize.elf.call_frames import FramesAt
 from symbolize.profile import Mappings, StackDumps
 from symbolize.profile.attachments import REGISTERS
 from symbolize.unwind import constants
-from symbolize.unwind.call_frames import CallFrames, Expressions, FunctionFrames
+from symbolize.unwind.call_frames import MACHINES, CallFrames, Expressions, FunctionFrames
 from symbolize.unwind.constants import BY_TIME, FIRST_RULE, FLAGS, IS_SIGNAL, MAX_FRAMES
-from symbolize.unwind.machines import MACHINES
 from symbolize.unwind.walk import Machine, Walker
 
 NO_MACHINE = "EM_NONE"

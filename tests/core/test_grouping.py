@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symbolize.core.grouping import add_up, first_of_numbers, number_lists, number_tuples
+from symbolize.core.interning import add_up, first_of_numbers, number_lists, number_tuples
 from tests.support import interpreted
 from tests.support.needs import needs_compiled
 
@@ -14,7 +14,7 @@ SCRIPT = """
 import json
 import numpy as np
 from symbolize.core.cursor import COMPILED
-from symbolize.core.grouping import add_up, number_lists, number_tuples
+from symbolize.core.interning import add_up, number_lists, number_tuples
 
 rng = np.random.default_rng(7)
 tuples = rng.integers(0, 4, (500, 3)).astype(np.uint64) << np.uint64(62)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symbolize.dwarf.package import PackageError, read_index
+from symbolize.dwarf.sections import PackageError, read_index
 from symbolize.elf import ElfError, ElfImage
 from symbolize.symbols import build_table
 from tests.support.dwarf_writer import TYPE, As, Index, Ref, Unit, die, dwarf_contents
@@ -72,7 +72,7 @@ def test_empty_slots(fmt: Format, tmp_path: Path) -> None:
 @EACH
 def test_wrapped_offsets(fmt: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the offset into .debug_info.dwo wrapped around, the unit with the right id is found (rule R87)."""
-    monkeypatch.setattr("symbolize.dwarf.package.WRAP", 1 << 12)
+    monkeypatch.setattr("symbolize.dwarf.sections.WRAP", 1 << 12)
     image, units = pair(fmt)
     package = package_file(units, gap=3000, wrap=1 << 12)
     assert answer(tmp_path, image, package, F, G) == ([["f"], ["g"]], "")
@@ -80,7 +80,7 @@ def test_wrapped_offsets(fmt: Format, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_other_sections_that_wrap_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No unit tells where the right strings are, so that they are not guessed (rule R87)."""
-    monkeypatch.setattr("symbolize.dwarf.package.WRAP", 16)
+    monkeypatch.setattr("symbolize.dwarf.sections.WRAP", 16)
     image, units = pair(V5)
     found, problems = answer(tmp_path, image, package_file(units), F, G)
     assert found == [[], []]

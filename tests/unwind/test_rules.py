@@ -11,8 +11,7 @@ from symbolize.elf import ElfImage
 from symbolize.profile import StackSource
 from symbolize.unwind import End, MappedCode, unwind
 from symbolize.unwind import constants as c
-from symbolize.unwind.call_frames import CallFrames, Expressions
-from symbolize.unwind.machines import X86_64
+from symbolize.unwind.call_frames import X86_64, CallFrames, Expressions
 from tests.support.elf_writer import AARCH64
 from tests.support.frame_writer import ARM_START, CODE, Cie, Fde, block, breg, framed_file
 from tests.support.made_stacks import (

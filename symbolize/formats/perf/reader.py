@@ -23,7 +23,7 @@ from symbolize.core.arrays import (
 from symbolize.core.budget import Budget
 from symbolize.core.errors import InputError
 from symbolize.core.files import names_in
-from symbolize.core.grouping import add_up
+from symbolize.core.interning import add_up
 from symbolize.formats.content import CHUNK, Content, chunks
 from symbolize.formats.model import LoadedProfile, LoadOptions, another_profile, only
 from symbolize.formats.perf import BIG, LITTLE, OLD

@@ -18,11 +18,10 @@ from symbolize.elf.headers import names_of
 from symbolize.profile.attachments import SampleTimes
 from symbolize.profile.sample_times import Borders
 from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, LocationTimes, MappingRecord
-from symbolize.resolve.providers.symbol_lists import SymbolLists
+from symbolize.resolve.opened import SymbolLists
 from symbolize.resolve.resolution import Resolution, by_symbol_list
 from symbolize.symbol_files import CodeList, process_of, read_jitdump, read_perf_map
-from symbolize.symbol_files.code_list import Covering
-from symbolize.symbol_files.jitdump import HEADER_SIZE, is_jitdump
+from symbolize.symbol_files.code_list import HEADER_SIZE, Covering, is_jitdump
 from symbolize.symbols import SymbolListBinary
 
 MAX_DUMP, MAX_MAP = 1 << 30, 128 << 20

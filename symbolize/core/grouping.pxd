@@ -1,1 +1,0 @@
-from symbolize.core.interning cimport Lists, Tuples
