@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(path for path in (ROOT / "symbolize").rglob("*.py") if path.parent.name != "proto")
 MAX_MODULE = 1000
 MAX_FUNCTION = 80
+MIN_IDEA = 40
+"""Lines of code of a module that only one other imports, at least: what is shorter is a paragraph of that one."""
 MAX_PARAMETERS = 8
 HOT_LOOPS = {
     "core/kernels.py:sweep",
@@ -78,6 +80,55 @@ def test_class_names_stand_once(trees: dict[str, ast.Module]) -> None:
                 modules.setdefault(node.name, []).append(name)
     twice = [f"{name}: {', '.join(places)}" for name, places in modules.items() if len(places) > 1]
     assert not twice, "\n".join(twice)
+
+
+def code_lines(text: str, tree: ast.Module) -> int:
+    """Lines that are neither empty, nor comments, nor in docstrings and other texts that stand for themselves."""
+    texts = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or 0) + 1)
+    }
+    lines = enumerate(map(str.strip, text.splitlines()), 1)
+    return sum(bool(line) and not line.startswith("#") and number not in texts for number, line in lines)
+
+
+def importers_of(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """The modules that import each module, wherever in them the statement stands, or name it in a string, as tables of
+    what is imported when it is needed do; all by their paths."""
+    paths = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in trees}
+    importers: dict[str, set[str]] = {name: set() for name in trees}
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            named: list[str] = []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                base = node.module.removeprefix("cython.cimports.")
+                named = [
+                    module if (module := f"{base}.{each.name}".removeprefix("symbolize.")) in paths else base
+                    for each in node.names
+                ]
+            elif isinstance(node, ast.Import):
+                named = [each.name for each in node.names]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
+                named = [node.value]
+            for module in (each.removeprefix("symbolize.") for each in named):
+                if paths.get(module, name) != name:
+                    importers[paths[module]].add(name)
+    return importers
+
+
+def test_a_module_is_an_idea(trees: dict[str, ast.Module]) -> None:
+    """Two functions that are only read together stand together."""
+    # The last one is a paragraph of `stream.py` soon.
+    aside = {name for name in trees if name.endswith(("__init__.py", "__main__.py"))} | {"formats/perf/records.py"}
+    sizes = {name_of(path): code_lines(path.read_text(), trees[name_of(path)]) for path in SOURCES}
+    small = [
+        f"{name}: {sizes[name]} lines, for {importer}"
+        for name, (importer, *others) in ((name, by) for name, by in importers_of(trees).items() if by)
+        if not others and sizes[name] < MIN_IDEA and name not in aside
+    ]
+    assert not small, "\n".join(small)
 
 
 def test_functions_have_few_parameters(trees: dict[str, ast.Module]) -> None:
