@@ -2,6 +2,14 @@ include "../../core/protobuf.pxi"
 include "../../proto/profile_tags.pxi"
 from symbolize.core.cursor cimport Cursor
 from symbolize.core.interning cimport InternTable
+from symbolize.formats.pprof.columns cimport (
+    PprofFunctions,
+    PprofLabels,
+    PprofLines,
+    PprofLocations,
+    PprofMappings,
+    PprofSamples,
+)
 from symbolize.formats.pprof.scan cimport PprofScan, check, fail, find
 
 
@@ -18,7 +26,7 @@ cdef void keep(Unknown unknown, Cursor c, int table, Py_ssize_t row, Py_ssize_t 
 cdef void fill_value_type(PprofScan scan, Cursor c, const int[::1] strings, int[::1] types, int[::1] units, Py_ssize_t row) noexcept nogil
 cdef Py_ssize_t fill_comments(PprofScan scan, Cursor c, const int[::1] strings, int[::1] comments, Py_ssize_t row) noexcept nogil
 cdef int string(PprofScan scan, Cursor c, const int[::1] strings) noexcept nogil
-cdef bint fill_line(PprofScan scan, Cursor c, InternTable functions, int[::1] line_functions, long long[::1] lines, long long[::1] columns, Py_ssize_t row) noexcept nogil
-cdef void fill_label(PprofScan scan, Cursor c, const int[::1] strings, int[::1] keys, int[::1] texts, long long[::1] numbers, int[::1] units, Py_ssize_t row) noexcept nogil
+cdef bint fill_line(PprofScan scan, Cursor c, InternTable functions, PprofLines lines, Py_ssize_t row) noexcept nogil
+cdef void fill_label(PprofScan scan, Cursor c, const int[::1] strings, PprofLabels labels, Py_ssize_t row) noexcept nogil
 cdef Py_ssize_t fill_stack(PprofScan scan, Cursor c, InternTable locations, int[::1] stack, Py_ssize_t at) noexcept nogil
 cdef Py_ssize_t fill_values(PprofScan scan, Cursor c, long long[::1] values, Py_ssize_t at, Py_ssize_t limit) noexcept nogil

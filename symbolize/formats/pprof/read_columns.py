@@ -12,6 +12,14 @@ if not cython.compiled:
     from symbolize.core.cursor import Cursor
     from symbolize.core.interning import InternTable
     from symbolize.core.protobuf import LAST_BYTE, NUMBER, VARINT, WIRE_TYPE
+    from symbolize.formats.pprof.columns import (
+        PprofFunctions,
+        PprofLabels,
+        PprofLines,
+        PprofLocations,
+        PprofMappings,
+        PprofSamples,
+    )
     from symbolize.formats.pprof.scan import PprofScan, check, fail, find
     from symbolize.proto.profile_tags import *
 
@@ -175,12 +183,13 @@ def fill_mappings(
     unknown: Unknown,
     strings: cython.const[cython.int][::1],
     ids: cython.ulonglong[::1],
-    numbers: cython.ulonglong[:, ::1],
-    texts: cython.int[:, ::1],
-    flags: cython.uchar[:, ::1],
+    mappings: PprofMappings,
 ) -> None:
-    """The mapping table: start, limit and file offset, file name and build id, and the four flags, a row each."""
+    """The mapping table."""
     c: Cursor = scan.c
+    numbers: cython.ulonglong[:, ::1] = mappings.numbers
+    texts: cython.int[:, ::1] = mappings.texts
+    flags: cython.uchar[:, ::1] = mappings.flags
     row: cython.Py_ssize_t = 0
     start: cython.Py_ssize_t
     begin: cython.Py_ssize_t
@@ -237,13 +246,14 @@ def fill_functions(
     unknown: Unknown,
     strings: cython.const[cython.int][::1],
     ids: cython.ulonglong[::1],
-    names: cython.int[::1],
-    system_names: cython.int[::1],
-    filenames: cython.int[::1],
-    start_lines: cython.longlong[::1],
+    functions: PprofFunctions,
 ) -> None:
     """The function table."""
     c: Cursor = scan.c
+    names: cython.int[::1] = functions.names
+    system_names: cython.int[::1] = functions.system_names
+    filenames: cython.int[::1] = functions.filenames
+    start_lines: cython.longlong[::1] = functions.start_lines
     row: cython.Py_ssize_t = 0
     start: cython.Py_ssize_t
     begin: cython.Py_ssize_t
@@ -275,13 +285,7 @@ def fill_functions(
 
 
 def fill_line(
-    scan: PprofScan,
-    c: Cursor,
-    functions: InternTable,
-    line_functions: cython.int[::1],
-    lines: cython.longlong[::1],
-    columns: cython.longlong[::1],
-    row: cython.Py_ssize_t,
+    scan: PprofScan, c: Cursor, functions: InternTable, lines: PprofLines, row: cython.Py_ssize_t
 ) -> cython.bint:
     """One line of a location into `row`; false if it names no function."""
     outer: cython.Py_ssize_t = c.enter()
@@ -301,9 +305,9 @@ def fill_line(
             c.skip_field(tag)
             scan.fields_dropped += 1
     c.leave(outer)
-    line_functions[row] = function
-    lines[row] = line
-    columns[row] = column
+    lines.functions[row] = function
+    lines.lines[row] = line
+    lines.columns[row] = column
     return function >= 0
 
 
@@ -313,16 +317,15 @@ def fill_locations(
     mappings: InternTable,
     functions: InternTable,
     ids: cython.ulonglong[::1],
-    addresses: cython.ulonglong[::1],
-    location_mappings: cython.int[::1],
-    folded: cython.uchar[::1],
-    line_offsets: cython.longlong[::1],
-    line_functions: cython.int[::1],
-    lines: cython.longlong[::1],
-    columns: cython.longlong[::1],
+    locations: PprofLocations,
 ) -> None:
-    """The location table with its lines, leaf first; lines without a function are dropped."""
+    """The location table with its lines; lines without a function are dropped."""
     c: Cursor = scan.c
+    addresses: cython.ulonglong[::1] = locations.addresses
+    location_mappings: cython.int[::1] = locations.mappings
+    folded: cython.uchar[::1] = locations.folded
+    line_offsets: cython.longlong[::1] = locations.offsets
+    lines: PprofLines = locations.lines
     row: cython.Py_ssize_t = 0
     line: cython.Py_ssize_t = 0
     start: cython.Py_ssize_t
@@ -343,7 +346,7 @@ def fill_locations(
                 elif tag == LOCATION_ADDRESS:
                     addresses[row] = c.varint()
                 elif tag == LOCATION_LINE:
-                    if fill_line(scan, c, functions, line_functions, lines, columns, line):
+                    if fill_line(scan, c, functions, lines, line):
                         line += 1
                     else:
                         scan.lines_dropped += 1
@@ -366,10 +369,7 @@ def fill_label(
     scan: PprofScan,
     c: Cursor,
     strings: cython.const[cython.int][::1],
-    keys: cython.int[::1],
-    texts: cython.int[::1],
-    numbers: cython.longlong[::1],
-    units: cython.int[::1],
+    labels: PprofLabels,
     row: cython.Py_ssize_t,
 ) -> cython.void:
     """One label of a sample into `row`."""
@@ -378,13 +378,13 @@ def fill_label(
     while c.pos < c.end and not c.bad:
         tag = c.tag()
         if tag == LABEL_KEY:
-            keys[row] = string(scan, c, strings)
+            labels.keys[row] = string(scan, c, strings)
         elif tag == LABEL_STR:
-            texts[row] = string(scan, c, strings)
+            labels.texts[row] = string(scan, c, strings)
         elif tag == LABEL_NUM:
-            numbers[row] = c.int64()
+            labels.numbers[row] = c.int64()
         elif tag == LABEL_NUM_UNIT:
-            units[row] = string(scan, c, strings)
+            labels.units[row] = string(scan, c, strings)
         else:
             c.skip_field(tag)
             scan.fields_dropped += 1
@@ -453,18 +453,16 @@ def fill_samples(
     unknown: Unknown,
     locations: InternTable,
     strings: cython.const[cython.int][::1],
-    width: cython.Py_ssize_t,
-    offsets: cython.longlong[::1],
-    stack: cython.int[::1],
-    values: cython.longlong[::1],
-    label_offsets: cython.longlong[::1],
-    keys: cython.int[::1],
-    texts: cython.int[::1],
-    numbers: cython.longlong[::1],
-    units: cython.int[::1],
+    samples: PprofSamples,
 ) -> None:
-    """The sample table with its stacks, its `width` values a row, and its labels."""
+    """The sample table with its stacks, values and labels."""
     c: Cursor = scan.c
+    offsets: cython.longlong[::1] = samples.offsets
+    stack: cython.int[::1] = samples.stack
+    values: cython.longlong[::1] = samples.values
+    width: cython.Py_ssize_t = samples.width
+    label_offsets: cython.longlong[::1] = samples.label_offsets
+    labels: PprofLabels = samples.labels
     row: cython.Py_ssize_t = 0
     at: cython.Py_ssize_t = 0
     value: cython.Py_ssize_t = 0
@@ -486,7 +484,7 @@ def fill_samples(
                 elif tag == SAMPLE_VALUE_PACKED:
                     value = fill_values(scan, c, values, value, limit if limit < values.shape[0] else values.shape[0])
                 elif tag == SAMPLE_LABEL:
-                    fill_label(scan, c, strings, keys, texts, numbers, units, label)
+                    fill_label(scan, c, strings, labels, label)
                     label += 1
                 elif tag == SAMPLE_LOCATION_ID:
                     found = locations.find(c.varint())

@@ -10,16 +10,15 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolize.core.arrays import NONE, Int32, UInt8, UInt64
+from symbolize.core.arrays import NONE, Int32, UInt8, UInt64, views
 from symbolize.core.budget import Budget
 from symbolize.core.errors import EmptyInput, InputError
 from symbolize.core.interning import InternTable, random_mixer
 from symbolize.core.protobuf import NUMBER
 from symbolize.formats.content import Content
 from symbolize.formats.model import LoadedProfile, LoadOptions, only
-from symbolize.formats.pprof import read_columns as columns
+from symbolize.formats.pprof import columns, read_columns
 from symbolize.formats.pprof import scan as pprof_scan
 from symbolize.profile.facts import take_comments
 from symbolize.profile.model import (
@@ -125,7 +124,7 @@ def load(data: bytes | memoryview, source: str) -> Profile:
 def _check(scan: Any, source: str) -> None:
     """Raise what the scanner found wrong."""
     if scan.problem:
-        problem = pprof_scan.PROBLEMS.get(scan.problem) or columns.PROBLEMS[scan.problem]
+        problem = pprof_scan.PROBLEMS.get(scan.problem) or read_columns.PROBLEMS[scan.problem]
         raise InputError(source, problem, scan.at)
 
 
@@ -162,7 +161,7 @@ def _header(scan: Any, indices: Int32, source: str) -> tuple[PprofHeader, UInt8]
     numbers = np.zeros(DOC_URL + 1, np.int64)
     types, units = np.zeros(scan.sample_types + 1, np.int32), np.zeros(scan.sample_types + 1, np.int32)
     comments, unknown = np.zeros(scan.comments, np.int32), np.empty(scan.top_bytes, np.uint8)
-    columns.fill_header(scan, indices.data, *_views(numbers, types, units, comments, unknown))
+    read_columns.fill_header(scan, indices.data, *views(numbers, types, units, comments, unknown))
     _check(scan, source)
     *sample_types, period_type = map(ValueType, types.tolist(), units.tolist())
 
@@ -190,7 +189,7 @@ def _header(scan: Any, indices: Int32, source: str) -> tuple[PprofHeader, UInt8]
 def _strings(scan: Any, data: bytes | memoryview, source: str) -> tuple[Strings, Int32]:
     """The string table, each string once, and the index of each of its entries."""
     starts, ends = np.empty(scan.strings, np.int64), np.empty(scan.strings, np.int64)
-    columns.fill_strings(scan, starts.data, ends.data)
+    read_columns.fill_strings(scan, starts.data, ends.data)
     if scan.strings and ends[0] != starts[0]:
         raise InputError(source, "has a string table whose first entry is not empty", int(starts[0]))
     strings = Strings()
@@ -221,7 +220,8 @@ def _mappings(scan: Any, unknown: Any, strings: memoryview, source: str) -> tupl
         np.zeros((2, count), np.int32),
         np.zeros((4, count), np.uint8),
     )
-    columns.fill_mappings(scan, unknown, strings, *_views(ids, numbers, texts, flags))
+    table = columns.PprofMappings(*views(numbers, texts, flags))
+    read_columns.fill_mappings(scan, unknown, strings, ids.data, table)
     _check(scan, source)
     return _ids(ids, "mapping", source), Mappings(*numbers, *texts, *flags.view(np.bool_))
 
@@ -229,12 +229,10 @@ def _mappings(scan: Any, unknown: Any, strings: memoryview, source: str) -> tupl
 def _functions(scan: Any, unknown: Any, strings: memoryview, source: str) -> tuple[Any, Functions]:
     functions = Functions.zeros(scan.functions)
     ids = np.zeros(scan.functions, np.uint64)
-    columns.fill_functions(
-        scan,
-        unknown,
-        strings,
-        *_views(ids, functions.name, functions.system_name, functions.filename, functions.start_line),
+    table = columns.PprofFunctions(
+        *views(functions.name, functions.system_name, functions.filename, functions.start_line)
     )
+    read_columns.fill_functions(scan, unknown, strings, ids.data, table)
     _check(scan, source)
     return _ids(ids, "function", source), functions
 
@@ -251,14 +249,11 @@ def _locations(scan: Any, unknown: Any, mapping_ids: Any, function_ids: Any, sou
     ids = np.zeros(count, np.uint64)
     lines = locations.lines
     folded = locations.is_folded.view(np.uint8)
-    columns.fill_locations(
-        scan,
-        unknown,
-        mapping_ids,
-        function_ids,
-        *_views(ids, locations.address, locations.mapping, folded, locations.line_offsets),
-        *_views(lines.function, lines.line, lines.column),
+    table = columns.PprofLocations(
+        *views(locations.address, locations.mapping, folded, locations.line_offsets),
+        columns.PprofLines(*views(lines.function, lines.line, lines.column)),
     )
+    read_columns.fill_locations(scan, unknown, mapping_ids, function_ids, ids.data, table)
     _check(scan, source)
     if scan.lines_dropped:
         locations.lines = lines.take(np.arange(scan.lines - scan.lines_dropped))
@@ -277,23 +272,16 @@ def _samples(scan: Any, unknown: Any, location_ids: Any, strings: memoryview, wi
         labels=Labels.zeros(scan.labels),
     )
     labels = samples.labels
-    columns.fill_samples(
-        scan,
-        unknown,
-        location_ids,
-        strings,
+    table = columns.PprofSamples(
+        *views(samples.location_offsets, samples.locations, values),
         width,
-        *_views(samples.location_offsets, samples.locations, values, samples.label_offsets),
-        *_views(labels.key, labels.text, labels.number, labels.unit),
+        samples.label_offsets.data,
+        columns.PprofLabels(*views(labels.key, labels.text, labels.number, labels.unit)),
     )
+    read_columns.fill_samples(scan, unknown, location_ids, strings, table)
     _check(scan, source)
     samples.values = values.reshape(count, width)
     return samples
-
-
-def _views(*arrays: NDArray[Any]) -> list[memoryview]:
-    """Arrays as buffers, whose items are plain integers to uncompiled code too."""
-    return [array.data for array in arrays]
 
 
 def _unknown(scan: Any) -> tuple[Any, Callable[[], dict[str, RawFields]]]:
@@ -301,7 +289,7 @@ def _unknown(scan: Any) -> tuple[Any, Callable[[], dict[str, RawFields]]]:
     tables, rows = np.empty(scan.unknown_rows, np.uint8), np.empty(scan.unknown_rows, np.int32)
     ends = np.zeros(scan.unknown_rows + 1, np.int64)
     raw = np.empty(scan.unknown_bytes, np.uint8)
-    unknown = columns.Unknown(*_views(tables, rows, ends[1:], raw))
+    unknown = read_columns.Unknown(*views(tables, rows, ends[1:], raw))
 
     def kept() -> dict[str, RawFields]:
         found = {}
@@ -311,7 +299,7 @@ def _unknown(scan: Any) -> tuple[Any, Callable[[], dict[str, RawFields]]]:
             if first < last:
                 begin, end = int(ends[first]), int(ends[last])
                 fields = RawFields(rows[first:last], ends[first : last + 1] - begin, raw[begin:end])
-                found[columns.TABLES[tables[first]]] = fields
+                found[read_columns.TABLES[tables[first]]] = fields
         return found
 
     return unknown, kept

@@ -1,5 +1,13 @@
 include "../../proto/profile_tags.pxi"
 from symbolize.core.encoder cimport Encoder
+from symbolize.formats.pprof.columns cimport (
+    PprofFunctions,
+    PprofLabels,
+    PprofLines,
+    PprofLocations,
+    PprofMappings,
+    PprofSamples,
+)
 
 
 cdef class Extra:

@@ -11,6 +11,14 @@ import cython
 
 if not cython.compiled:
     from symbolize.core.encoder import Encoder
+    from symbolize.formats.pprof.columns import (
+        PprofFunctions,
+        PprofLabels,
+        PprofLines,
+        PprofLocations,
+        PprofMappings,
+        PprofSamples,
+    )
     from symbolize.proto.profile_tags import *
 
 
@@ -29,22 +37,20 @@ class Extra:
 
 
 def encode_samples(
-    offsets: cython.const[cython.longlong][::1],
-    stack: cython.const[cython.int][::1],
-    values: cython.const[cython.longlong][::1],
-    width: cython.Py_ssize_t,
-    label_offsets: cython.const[cython.longlong][::1],
-    keys: cython.const[cython.int][::1],
-    texts: cython.const[cython.int][::1],
-    numbers: cython.const[cython.longlong][::1],
-    units: cython.const[cython.int][::1],
+    samples: PprofSamples,
     extra: Extra,
     first: cython.Py_ssize_t,
     last: cython.Py_ssize_t,
     buffer: cython.uchar[::1],
 ) -> int:
-    """Write samples: their stacks, `width` values each, and their labels."""
+    """Write samples: their stacks, values and labels."""
     out: Encoder = Encoder(buffer)
+    offsets: cython.longlong[::1] = samples.offsets
+    stack: cython.int[::1] = samples.stack
+    values: cython.longlong[::1] = samples.values
+    width: cython.Py_ssize_t = samples.width
+    label_offsets: cython.longlong[::1] = samples.label_offsets
+    labels: PprofLabels = samples.labels
     row: cython.Py_ssize_t
     end: cython.Py_ssize_t
     inner: cython.Py_ssize_t
@@ -55,10 +61,10 @@ def encode_samples(
             extra.put(out, row)
             for k in range(label_offsets[row + 1] - 1, label_offsets[row] - 1, -1):
                 inner = out.pos
-                out.number(LABEL_NUM_UNIT, units[k])
-                out.signed(LABEL_NUM, numbers[k])
-                out.number(LABEL_STR, texts[k])
-                out.number(LABEL_KEY, keys[k])
+                out.number(LABEL_NUM_UNIT, labels.units[k])
+                out.signed(LABEL_NUM, labels.numbers[k])
+                out.number(LABEL_STR, labels.texts[k])
+                out.number(LABEL_KEY, labels.keys[k])
                 out.close(SAMPLE_LABEL, inner)
             inner = out.pos
             for k in range((row + 1) * width - 1, row * width - 1, -1):
@@ -75,13 +81,7 @@ def encode_samples(
 
 
 def encode_locations(
-    addresses: cython.const[cython.ulonglong][::1],
-    mappings: cython.const[cython.int][::1],
-    folded: cython.const[cython.uchar][::1],
-    offsets: cython.const[cython.longlong][::1],
-    functions: cython.const[cython.int][::1],
-    lines: cython.const[cython.longlong][::1],
-    columns: cython.const[cython.longlong][::1],
+    locations: PprofLocations,
     extra: Extra,
     first: cython.Py_ssize_t,
     last: cython.Py_ssize_t,
@@ -89,6 +89,11 @@ def encode_locations(
 ) -> int:
     """Write locations with their lines."""
     out: Encoder = Encoder(buffer)
+    addresses: cython.ulonglong[::1] = locations.addresses
+    mappings: cython.int[::1] = locations.mappings
+    folded: cython.uchar[::1] = locations.folded
+    offsets: cython.longlong[::1] = locations.offsets
+    lines: PprofLines = locations.lines
     row: cython.Py_ssize_t
     end: cython.Py_ssize_t
     inner: cython.Py_ssize_t
@@ -100,9 +105,9 @@ def encode_locations(
             out.number(LOCATION_IS_FOLDED, folded[row])
             for k in range(offsets[row + 1] - 1, offsets[row] - 1, -1):
                 inner = out.pos
-                out.signed(LINE_COLUMN, columns[k])
-                out.signed(LINE_LINE, lines[k])
-                out.number(LINE_FUNCTION_ID, cython.cast(cython.ulonglong, functions[k] + 1))
+                out.signed(LINE_COLUMN, lines.columns[k])
+                out.signed(LINE_LINE, lines.lines[k])
+                out.number(LINE_FUNCTION_ID, cython.cast(cython.ulonglong, lines.functions[k] + 1))
                 out.close(LOCATION_LINE, inner)
             out.number(LOCATION_ADDRESS, addresses[row])
             out.number(LOCATION_MAPPING_ID, cython.cast(cython.ulonglong, mappings[row] + 1))
@@ -112,10 +117,7 @@ def encode_locations(
 
 
 def encode_functions(
-    names: cython.const[cython.int][::1],
-    system_names: cython.const[cython.int][::1],
-    filenames: cython.const[cython.int][::1],
-    start_lines: cython.const[cython.longlong][::1],
+    functions: PprofFunctions,
     extra: Extra,
     first: cython.Py_ssize_t,
     last: cython.Py_ssize_t,
@@ -123,6 +125,10 @@ def encode_functions(
 ) -> int:
     """Write functions."""
     out: Encoder = Encoder(buffer)
+    names: cython.int[::1] = functions.names
+    system_names: cython.int[::1] = functions.system_names
+    filenames: cython.int[::1] = functions.filenames
+    start_lines: cython.longlong[::1] = functions.start_lines
     row: cython.Py_ssize_t
     end: cython.Py_ssize_t
     with cython.nogil:
@@ -139,16 +145,17 @@ def encode_functions(
 
 
 def encode_mappings(
-    numbers: cython.const[cython.ulonglong][:, ::1],
-    texts: cython.const[cython.int][:, ::1],
-    flags: cython.const[cython.uchar][:, ::1],
+    mappings: PprofMappings,
     extra: Extra,
     first: cython.Py_ssize_t,
     last: cython.Py_ssize_t,
     buffer: cython.uchar[::1],
 ) -> int:
-    """Write mappings: `numbers` are start, limit and file offset, `texts` file name and build id, a row each."""
+    """Write mappings."""
     out: Encoder = Encoder(buffer)
+    numbers: cython.ulonglong[:, ::1] = mappings.numbers
+    texts: cython.int[:, ::1] = mappings.texts
+    flags: cython.uchar[:, ::1] = mappings.flags
     row: cython.Py_ssize_t
     end: cython.Py_ssize_t
     with cython.nogil:

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -14,7 +14,7 @@ from symbolize.core.compression import gzipped
 from symbolize.core.protobuf import MAX_VARINT, field, varint
 from symbolize.core.string_array import StringArray
 from symbolize.formats.files import write_pieces
-from symbolize.formats.pprof import write_columns as pprof_columns
+from symbolize.formats.pprof import columns, write_columns
 from symbolize.profile.facts import with_comment
 from symbolize.profile.model import Profile, RawFields, ValueType
 from symbolize.profile.sample_types import with_types
@@ -112,7 +112,7 @@ def _number_strings(profile: Profile) -> Numbering:
         np.stack((functions.name, functions.system_name, functions.filename), axis=1),
         np.array((*scalars, profile.default_sample_type, profile.doc_url), np.int32),
     ):
-        used = pprof_columns.number(_view(column.ravel(), np.int32), numbers.data, used)
+        used = write_columns.number(_view(column.ravel(), np.int32), numbers.data, used)
     order = np.empty(used + 1, np.int64)
     known = np.flatnonzero(numbers >= 0)
     order[numbers[known]] = known
@@ -165,7 +165,7 @@ def _string_table(strings: StringArray) -> Iterator[UInt8]:
         last = min(first + BLOCK, len(strings))
         block = np.empty(int(offsets[last] - offsets[first]) + (last - first) * (1 + MAX_VARINT), np.uint8)
         places = begins[first:last].data, ends[first:last].data
-        yield block[pprof_columns.encode_strings(_view(strings.data, np.uint8), *places, block.data) :]
+        yield block[write_columns.encode_strings(_view(strings.data, np.uint8), *places, block.data) :]
 
 
 def _integers(*fields: tuple[int, int]) -> bytes:
@@ -179,7 +179,7 @@ def _value_type(value_type: ValueType, numbers: list[int]) -> bytes:
 
 def _blocks(
     encode: Callable[..., int],
-    columns: Sequence[Any],
+    rows: Any,
     profile: Profile,
     table: str,
     count: int,
@@ -192,75 +192,75 @@ def _blocks(
     if len(ends):
         ends[raw.rows + 1] = np.diff(raw.offsets)
         lists = (*lists, PackedLists(np.cumsum(ends, out=ends), 1))
-    extra = pprof_columns.Extra(ends.data, _view(raw.data, np.uint8))
+    extra = write_columns.Extra(ends.data, _view(raw.data, np.uint8))
     for first in range(0, count, BLOCK):
         last = min(first + BLOCK, count)
         items = sum(int(each.offsets[last] - each.offsets[first]) * each.size for each in lists)
         block = np.empty((last - first) * row_size + items, np.uint8)
-        yield block[encode(*columns, extra, first, last, block.data) :]
+        yield block[encode(rows, extra, first, last, block.data) :]
 
 
 def _view(array: NDArray[Any], dtype: Any) -> memoryview:
-    """An array as the compiled writer takes it."""
-    return np.ascontiguousarray(array, dtype).data
+    """An array as the compiled writer takes it, a copy of one that may not be written."""
+    return np.require(array, dtype, ("C", "W")).data
 
 
 def _samples(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
     samples, labels = profile.samples, profile.samples.labels
     width = samples.values.shape[1]
-    columns = (
+    rows = columns.PprofSamples(
         _view(samples.location_offsets, np.int64),
         _view(samples.locations, np.int32),
         _view(samples.values.ravel(), np.int64),
         width,
         _view(samples.label_offsets, np.int64),
-        _view(numbers[labels.key], np.int32),
-        _view(numbers[labels.text], np.int32),
-        _view(labels.number, np.int64),
-        _view(numbers[labels.unit], np.int32),
+        columns.PprofLabels(
+            _view(numbers[labels.key], np.int32),
+            _view(numbers[labels.text], np.int32),
+            _view(labels.number, np.int64),
+            _view(numbers[labels.unit], np.int32),
+        ),
     )
     stacks = PackedLists(samples.location_offsets, len(varint(len(profile.locations))))
     label_lists = PackedLists(samples.label_offsets, MAX_MESSAGE)
-    encode = pprof_columns.encode_samples
+    encode = write_columns.encode_samples
     row_size = MAX_ROW + width * MAX_VARINT
-    return _blocks(encode, columns, profile, "sample", len(samples), stacks, label_lists, row_size=row_size)
+    return _blocks(encode, rows, profile, "sample", len(samples), stacks, label_lists, row_size=row_size)
 
 
 def _locations(profile: Profile) -> Iterator[UInt8]:
     locations, lines = profile.locations, profile.locations.lines
-    columns = (
+    rows = columns.PprofLocations(
         _view(locations.address, np.uint64),
         _view(locations.mapping, np.int32),
         _view(locations.is_folded, np.uint8),
         _view(locations.line_offsets, np.int64),
-        _view(lines.function, np.int32),
-        _view(lines.line, np.int64),
-        _view(lines.column, np.int64),
+        columns.PprofLines(_view(lines.function, np.int32), _view(lines.line, np.int64), _view(lines.column, np.int64)),
     )
     line_lists = PackedLists(locations.line_offsets, MAX_MESSAGE)
-    return _blocks(pprof_columns.encode_locations, columns, profile, "location", len(locations), line_lists)
+    return _blocks(write_columns.encode_locations, rows, profile, "location", len(locations), line_lists)
 
 
 def _functions(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
     functions = profile.functions
-    columns = (
+    rows = columns.PprofFunctions(
         _view(numbers[functions.name], np.int32),
         _view(numbers[functions.system_name], np.int32),
         _view(numbers[functions.filename], np.int32),
         _view(functions.start_line, np.int64),
     )
-    return _blocks(pprof_columns.encode_functions, columns, profile, "function", len(functions))
+    return _blocks(write_columns.encode_functions, rows, profile, "function", len(functions))
 
 
 def _mappings(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
     mappings = profile.mappings
     flags = mappings.has_functions, mappings.has_filenames, mappings.has_line_numbers, mappings.has_inline_frames
-    columns = (
+    rows = columns.PprofMappings(
         _view(np.stack((mappings.start, mappings.limit, mappings.file_offset)), np.uint64),
         _view(numbers[np.stack((mappings.filename, mappings.build_id))], np.int32),
         _view(np.stack(flags), np.uint8),
     )
-    return _blocks(pprof_columns.encode_mappings, columns, profile, "mapping", len(mappings))
+    return _blocks(write_columns.encode_mappings, rows, profile, "mapping", len(mappings))
 
 
 def _tail(profile: Profile, numbers: list[int]) -> bytes:
