@@ -33,6 +33,52 @@ def mark_chosen(  # type: ignore[no-untyped-def]
                 found[rows[i]] = 1
 
 
+@cython.cclass
+class RangeColumns:
+    """Ranges `[begins[i], ends[i])` (uint64[n]), and what each belongs to: `owners` (int64[n]), numbers from 0 on."""
+
+    def __init__(
+        self, begins: cython.ulonglong[::1], ends: cython.ulonglong[::1], owners: cython.longlong[::1]
+    ) -> None:
+        self.begins = begins
+        self.ends = ends
+        self.owners = owners
+
+
+@cython.cclass
+class CoverColumns:
+    """What owners have, ranges that ascend and are disjoint: those of owner j are the rows from `first[j]` up to
+    `first[j + 1]` (int64[owners + 1]) of `begins` and `ends` (uint64[n])."""
+
+    def __init__(
+        self,
+        begins: cython.const[cython.ulonglong][::1],
+        ends: cython.const[cython.ulonglong][::1],
+        first: cython.const[cython.longlong][::1],
+    ) -> None:
+        self.begins = begins
+        self.ends = ends
+        self.first = first
+
+
+@cython.cclass
+class PieceColumns:
+    """Pieces of ranges: the row of the range in `sources` (int64[n]), begin and end (uint64[n]), and whether each is
+    `inside` of a cover (uint8[n])."""
+
+    def __init__(
+        self,
+        sources: cython.longlong[::1],
+        begins: cython.ulonglong[::1],
+        ends: cython.ulonglong[::1],
+        inside: cython.uchar[::1],
+    ) -> None:
+        self.sources = sources
+        self.begins = begins
+        self.ends = ends
+        self.inside = inside
+
+
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
@@ -96,13 +142,12 @@ def clip(
 
 @cython.ccall
 def mark_owners(  # type: ignore[no-untyped-def]
-    begins: cython.const[cython.ulonglong][::1],
-    ends: cython.const[cython.ulonglong][::1],
-    owners: cython.const[cython.longlong][::1],
-    vaddrs: cython.const[cython.ulonglong][::1],
-    chosen: cython.uchar[::1],
+    ranges: RangeColumns, vaddrs: cython.const[cython.ulonglong][::1], chosen: cython.uchar[::1]
 ):
     """Set `chosen` of the owners of ranges that hold one of `vaddrs` (ascending), or are empty and at one."""
+    begins: cython.ulonglong[::1] = ranges.begins
+    ends: cython.ulonglong[::1] = ranges.ends
+    owners: cython.longlong[::1] = ranges.owners
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t = 0
     n: cython.Py_ssize_t = len(vaddrs)
@@ -118,14 +163,15 @@ def mark_owners(  # type: ignore[no-untyped-def]
 
 
 @cython.ccall
-def sort_runs(
-    begins: cython.ulonglong[::1], ends: cython.ulonglong[::1], owners: cython.const[cython.longlong][::1]
-) -> cython.bint:
+def sort_runs(ranges: RangeColumns) -> cython.bint:
     """Sort the ranges of each owner by begin, in place; owners come in ascending order.
 
     False if that is not so, or if it is more work than another way of sorting: the ranges are then in any order
     within their owner.
     """
+    begins: cython.ulonglong[::1] = ranges.begins
+    ends: cython.ulonglong[::1] = ranges.ends
+    owners: cython.longlong[::1] = ranges.owners
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     n: cython.Py_ssize_t = len(begins)
@@ -154,13 +200,14 @@ def sort_runs(
 
 
 @cython.ccall
-def merge_runs(
-    begins: cython.ulonglong[::1], ends: cython.ulonglong[::1], owners: cython.longlong[::1]
-) -> cython.Py_ssize_t:
+def merge_runs(ranges: RangeColumns) -> cython.Py_ssize_t:
     """Join ranges of one owner that touch or overlap, in place; they come sorted by owner, then begin.
 
-    Returns how many are left, at the front of the arrays.
+    Returns how many are left, at the front of the columns.
     """
+    begins: cython.ulonglong[::1] = ranges.begins
+    ends: cython.ulonglong[::1] = ranges.ends
+    owners: cython.longlong[::1] = ranges.owners
     count: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     with cython.nogil:
@@ -180,12 +227,13 @@ def merge_runs(
 def hold(  # type: ignore[no-untyped-def]
     vaddrs: cython.const[cython.ulonglong][::1],
     owners: cython.const[cython.longlong][::1],
-    first: cython.const[cython.longlong][::1],
-    cover_begins: cython.const[cython.ulonglong][::1],
-    cover_ends: cython.const[cython.ulonglong][::1],
+    cover: CoverColumns,
     held: cython.uchar[::1],
 ):
-    """Set `held` (zeroed) where the cover of the owner beside an address holds it; see `cut`."""
+    """Set `held` (zeroed) where the cover of the owner beside an address (-1: nobody) holds it."""
+    first: cython.const[cython.longlong][::1] = cover.first
+    cover_begins: cython.const[cython.ulonglong][::1] = cover.begins
+    cover_ends: cython.const[cython.ulonglong][::1] = cover.ends
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     with cython.nogil:
@@ -198,26 +246,28 @@ def hold(  # type: ignore[no-untyped-def]
 
 @cython.ccall
 def cut(  # type: ignore[no-untyped-def]
-    begins: cython.const[cython.ulonglong][::1],
-    ends: cython.const[cython.ulonglong][::1],
-    owners: cython.const[cython.longlong][::1],
-    first: cython.const[cython.longlong][::1],
-    cover_begins: cython.const[cython.ulonglong][::1],
-    cover_ends: cython.const[cython.ulonglong][::1],
-    sources: cython.longlong[::1],
-    out_begins: cython.ulonglong[::1],
-    out_ends: cython.ulonglong[::1],
-    inside: cython.uchar[::1],
+    ranges: RangeColumns,
+    cover: CoverColumns,
+    pieces: PieceColumns,
     counts: cython.longlong[::1],
     limit: cython.Py_ssize_t,
     fill: cython.bint,
 ):
-    """Cut ranges at the borders of the cover of their owners: ranges that ascend and are disjoint.
+    """Cut ranges at the borders of the cover of their owners; those of owner -1 stay whole and inside.
 
-    The cover of owner `j` are the rows `[first[j], first[j + 1])` of the cover; ranges of owner -1 stay whole and
-    inside. `counts` receives how many pieces there are, and how many of these are outside; once there are more than
-    `limit`, no more are looked for. If `fill`, each piece is written: index of the range, begin, end, whether inside.
+    `counts` receives how many pieces there are, and how many of these are outside; once there are more than `limit`, no
+    more are looked for. If `fill`, they are written to `pieces`.
     """
+    begins: cython.ulonglong[::1] = ranges.begins
+    ends: cython.ulonglong[::1] = ranges.ends
+    owners: cython.longlong[::1] = ranges.owners
+    first: cython.const[cython.longlong][::1] = cover.first
+    cover_begins: cython.const[cython.ulonglong][::1] = cover.begins
+    cover_ends: cython.const[cython.ulonglong][::1] = cover.ends
+    sources: cython.longlong[::1] = pieces.sources
+    out_begins: cython.ulonglong[::1] = pieces.begins
+    out_ends: cython.ulonglong[::1] = pieces.ends
+    inside: cython.uchar[::1] = pieces.inside
     count: cython.Py_ssize_t = 0
     outside: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
@@ -289,22 +339,24 @@ def inline_depths(parents: cython.const[cython.longlong][::1], depths: cython.lo
 
 @cython.ccall
 def clip_to_parents(
-    begins: cython.const[cython.ulonglong][::1],
-    ends: cython.const[cython.ulonglong][::1],
-    owners: cython.const[cython.longlong][::1],
+    ranges: RangeColumns,
     parents: cython.const[cython.longlong][::1],
     first: cython.longlong[::1],
     last: cython.longlong[::1],
-    out_begins: cython.ulonglong[::1],
-    out_ends: cython.ulonglong[::1],
-    out_owners: cython.longlong[::1],
+    clipped: RangeColumns,
 ) -> cython.Py_ssize_t:
     """Cut the ranges of inlined functions to those of the function around them (R26, ranges cut to their parents).
 
     Ranges come sorted by owner, then begin, and disjoint within an owner; parents come before their children.
-    `first` and `last` (a row a node, zeroed) receive where the ranges of each node are in the output.
-    Returns how many ranges there are, or -1 if the output arrays are too short for them.
+    `first` and `last` (a row a node, zeroed) receive where the ranges of each node are in `clipped`.
+    Returns how many ranges there are, or -1 if `clipped` is too short for them.
     """
+    begins: cython.ulonglong[::1] = ranges.begins
+    ends: cython.ulonglong[::1] = ranges.ends
+    owners: cython.longlong[::1] = ranges.owners
+    out_begins: cython.ulonglong[::1] = clipped.begins
+    out_ends: cython.ulonglong[::1] = clipped.ends
+    out_owners: cython.longlong[::1] = clipped.owners
     count: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t
@@ -350,9 +402,7 @@ def clip_to_parents(
 
 @cython.ccall
 def sweep(
-    begins: cython.const[cython.ulonglong][::1],
-    ends: cython.const[cython.ulonglong][::1],
-    owners: cython.const[cython.longlong][::1],
+    ranges: RangeColumns,
     ranks: cython.const[cython.longlong][::1],
     parents: cython.const[cython.longlong][::1],
     starts: cython.ulonglong[::1],
@@ -370,6 +420,9 @@ def sweep(
     is set for those that are left out because MAX_ACTIVE others are open: what is inside them is not known.
     Returns how many segments there are; the last is nobody's.
     """
+    begins: cython.ulonglong[::1] = ranges.begins
+    ends: cython.ulonglong[::1] = ranges.ends
+    owners: cython.longlong[::1] = ranges.owners
     stack: cython.longlong[::1] = memoryview(np.zeros(MAX_ACTIVE, np.int64))
     levels: cython.longlong[::1] = memoryview(np.zeros(MAX_ACTIVE, np.int64))
     depth: cython.Py_ssize_t = 0

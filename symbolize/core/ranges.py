@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int64, UInt64, first_of_runs, layer_at, views
-from symbolize.core.kernels import clip, cut, hold, merge_runs, sweep
+from symbolize.core.kernels import CoverColumns, PieceColumns, RangeColumns, clip, cut, hold, merge_runs, sweep
 
 PIECES_PER_RANGE = 16
 MORE_PIECES = 1 << 16
@@ -78,7 +78,8 @@ def disjoint(
     starts = np.zeros(2 * len(begin) + 2, np.uint64)
     winners = np.zeros(2 * len(begin) + 2, np.int64)
     lost = np.zeros(len(begin), np.uint8)
-    count = sweep(*views(begin[order], end[order], owner[order], rank[order], parent, starts, winners, lost))
+    ranges = RangeColumns(*views(begin[order], end[order], owner[order]))
+    count = sweep(ranges, *views(rank[order], parent, starts, winners, lost))
     starts, winners = starts[:count].copy(), winners[:count].copy()
     if not lost.any():
         return starts, winners
@@ -120,9 +121,9 @@ class Pieces:
         bounds = np.zeros((2, count), np.uint64)
         return cls(np.zeros(count, np.int64), bounds[0], bounds[1], np.zeros(count, np.bool_))
 
-    def views(self) -> list[Any]:
+    def columns(self) -> Any:
         """The columns as `cut` takes them."""
-        return views(self.source, self.begin, self.end, self.inside.view(np.uint8))
+        return PieceColumns(*views(self.source, self.begin, self.end, self.inside.view(np.uint8)))
 
     def take(self, kept: Bool) -> "Pieces":
         """Some of the pieces."""
@@ -134,15 +135,15 @@ class Cover:
 
     def __init__(self, begin: UInt64, end: UInt64, owner: Int64, count: int) -> None:
         order = np.lexsort((begin, owner))
-        self.begin, self.end, owner = begin[order], end[order], owner[order]
-        rows = slice(merge_runs(*views(self.begin, self.end, owner)))
-        self.begin, self.end = self.begin[rows], self.end[rows]
-        self.first = np.searchsorted(owner[rows], np.arange(count + 1))
+        begin, end, owner = begin[order], end[order], owner[order]
+        rows = slice(merge_runs(RangeColumns(*views(begin, end, owner))))
+        first = np.searchsorted(owner[rows], np.arange(count + 1))
+        self._columns = CoverColumns(*views(begin[rows], end[rows], first))
 
     def hold(self, vaddrs: UInt64, owners: Int64) -> Bool:
         """Whether each of `owners` (-1: nobody) has the address beside it."""
         held = np.zeros(len(vaddrs), np.uint8)
-        hold(*views(vaddrs, owners, self.first, self.begin, self.end, held))
+        hold(*views(vaddrs, owners), self._columns, held.data)
         return held.view(np.bool_)
 
     def cut(self, begin: UInt64, end: UInt64, owner: Int64) -> Pieces | None:
@@ -152,14 +153,14 @@ class Cover:
         that begin inside.
         """
         limit = PIECES_PER_RANGE * len(begin) + MORE_PIECES
-        inputs = views(begin, end, owner, self.first, self.begin, self.end)
+        ranges = RangeColumns(*views(begin, end, owner))
         counts = np.zeros(2, np.int64)
-        cut(*inputs, *Pieces.empty(0).views(), counts.data, limit, False)
+        cut(ranges, self._columns, Pieces.empty(0).columns(), counts.data, limit, False)
         count, outside = counts.tolist()
         if count == len(begin) and not outside:
             return None
         if count > limit:
             return Pieces(np.arange(len(begin)), begin, end, (owner < 0) | self.hold(begin, owner), False)
         pieces = Pieces.empty(count)
-        cut(*inputs, *pieces.views(), counts.data, limit, True)
+        cut(ranges, self._columns, pieces.columns(), counts.data, limit, True)
         return pieces

@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, first_of_runs, is_among, ranges, views
-from symbolize.core.kernels import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs, sort_runs
+from symbolize.core.kernels import (
+    RangeColumns,
+    clip_to_parents,
+    inline_depths,
+    lay_rows,
+    mark_owners,
+    merge_runs,
+    sort_runs,
+)
 from symbolize.core.mapped import let_go
 from symbolize.core.parallel import at_once, together
 from symbolize.core.ranges import Cover, Gaps, Pieces, clip_to, disjoint, in_order, union, without
@@ -58,7 +66,7 @@ def only_around(begin: UInt64, end: UInt64, owner: Int64, vaddrs: UInt64, count:
     """The ranges of those of `count` nodes that have code at one of `vaddrs` (ascending), whose segments suffice
     there."""
     chosen = np.zeros(count, np.uint8)
-    mark_owners(*views(begin, end, owner, vaddrs, chosen))
+    mark_owners(RangeColumns(*views(begin, end, owner)), *views(vaddrs, chosen))
     kept = np.flatnonzero(chosen[owner])
     return begin[kept], end[kept], owner[kept]
 
@@ -103,10 +111,10 @@ def function_segments(
         shallow = depth[owner] <= MAX_INLINE_DEPTH
         begin, end, owner = begin[shallow], end[shallow], owner[shallow]
     del depth
-    if not sort_runs(*views(begin, end, owner)):
+    if not sort_runs(RangeColumns(*views(begin, end, owner))):
         order = np.lexsort((begin, owner))
         begin, end, owner = begin[order], end[order], owner[order]
-    count = merge_runs(*views(begin, end, owner))
+    count = merge_runs(RangeColumns(*views(begin, end, owner)))
     begin, end, owner = begin[:count], end[:count], owner[:count]
     pieces = claims.cut_ranges(begin, end, np.where(parent[owner] < 0, unit[owner], -1), problems)
     if pieces is not None:
@@ -115,7 +123,8 @@ def function_segments(
     while True:
         first, last = np.zeros(len(parent), np.int64), np.zeros(len(parent), np.int64)
         clipped = np.zeros(capacity, np.uint64), np.zeros(capacity, np.uint64), np.zeros(capacity, np.int64)
-        kept = clip_to_parents(*views(begin, end, owner, parent, first, last, *clipped))
+        own = RangeColumns(*views(begin, end, owner))
+        kept = clip_to_parents(own, *views(parent, first, last), RangeColumns(*views(*clipped)))
         if kept >= 0:
             break
         if capacity > 16 * count + 65536:

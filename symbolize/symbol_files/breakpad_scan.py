@@ -4,6 +4,10 @@
 """The records of a Breakpad symbol file as columns, and inlined functions as disjoint ranges."""
 
 import cython
+import numpy as np
+
+if not cython.compiled:
+    from symbolize.core.kernels import RangeColumns
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 FUNC_SIZE = cython.declare(cython.Py_ssize_t, 5)
@@ -26,6 +30,9 @@ FIELDS = cython.declare(cython.int, 4)
 """Numbers that a record has at most, but for the ranges of an inlined function."""
 KINDS = 7
 UNSOUND = cython.declare(cython.int, 7)
+
+MAX_NESTING = cython.declare(cython.Py_ssize_t, 256)
+"""Functions inlined into each other; what is deeper is left out."""
 
 
 @cython.cfunc
@@ -193,25 +200,26 @@ def read_records(  # type: ignore[no-untyped-def]
 
 
 @cython.ccall
-def nest(  # type: ignore[no-untyped-def]
-    begins: cython.const[cython.ulonglong][::1],
-    ends: cython.const[cython.ulonglong][::1],
-    owners: cython.const[cython.longlong][::1],
+def nest(
+    ranges: RangeColumns,
     starts: cython.ulonglong[::1],
     nodes: cython.int[::1],
     parents: cython.int[::1],
     numbers: cython.int[::1],
     order: cython.int[::1],
-    open_ends: cython.ulonglong[::1],
-    open_nodes: cython.int[::1],
 ) -> cython.Py_ssize_t:
     """Turn nested ranges into disjoint ones, each with the innermost node; returns how many.
 
-    The ranges, of `owners`, ascend by begin, outer before inner; one that exceeds the one around it is cut. An owner
+    The ranges ascend by begin, outer before inner; one that exceeds the one around it is cut. An owner
     becomes a node at its first range: `numbers` (filled with -1) maps owners to nodes, `order` nodes to owners,
     `parents` are the nodes around; `order[-1]` becomes the number of nodes. `starts` and `nodes` have twice the size of
-    the ranges; ranges that nest deeper than the stacks `open_ends` and `open_nodes` are left out.
+    the ranges; ranges that nest deeper than MAX_NESTING are left out.
     """
+    begins: cython.ulonglong[::1] = ranges.begins
+    ends: cython.ulonglong[::1] = ranges.ends
+    owners: cython.longlong[::1] = ranges.owners
+    open_ends: cython.ulonglong[::1] = memoryview(np.zeros(MAX_NESTING, np.uint64))
+    open_nodes: cython.int[::1] = memoryview(np.zeros(MAX_NESTING, np.int32))
     count: cython.Py_ssize_t = 0
     depth: cython.Py_ssize_t = 0
     made: cython.int = 0
@@ -237,7 +245,7 @@ def nest(  # type: ignore[no-untyped-def]
             end = ends[i]
             if depth > 0 and open_ends[depth - 1] < end:
                 end = open_ends[depth - 1]
-            if begin >= end or depth >= len(open_ends):
+            if begin >= end or depth >= MAX_NESTING:
                 continue
             if numbers[owners[i]] < 0:
                 numbers[owners[i]] = made

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from symbolize.core.arrays import Int32, Int64, UInt32, UInt64, first_of_runs, views
+from symbolize.core.kernels import RangeColumns
 from symbolize.symbol_files.breakpad_scan import nest
 from symbolize.symbol_files.symbol_list import SharedNames, SymbolList
 
-MAX_NESTING = 256
-"""Functions inlined into each other; what is deeper is left out."""
 PAGE = 4096
 MAX_PUBLIC = 1 << 20
 """Bytes behind its start that a symbol without a size may answer for."""
@@ -101,8 +100,7 @@ def nested(begin: UInt64, end: UInt64, owner: Int64, owners: int) -> tuple[UInt6
     parents = np.empty(owners + 1, np.int32)
     numbers = np.full(owners + 1, -1, np.int32)
     order = np.zeros(owners + 1, np.int32)
-    stack = np.zeros(MAX_NESTING, np.uint64), np.zeros(MAX_NESTING, np.int32)
-    count = nest(*views(begin, end, owner, starts, nodes, parents, numbers, order, *stack))
+    count = nest(RangeColumns(*views(begin, end, owner)), *views(starts, nodes, parents, numbers, order))
     made = int(order[-1])
     return starts[:count].copy(), nodes[:count].copy(), parents[:made].copy(), order[:made].astype(np.int64)
 

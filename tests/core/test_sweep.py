@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import layer_at, views
 from symbolize.core.cursor import COMPILED
-from symbolize.core.kernels import clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs
+from symbolize.core.kernels import RangeColumns, clip_to_parents, inline_depths, lay_rows, mark_owners, merge_runs
 from symbolize.core.ranges import Cover, Gaps, clip_to, disjoint, union
 from symbolize.dwarf.decode import OwnedRanges, function_segments, only_around
 from symbolize.dwarf.files import LineRows
@@ -64,7 +64,7 @@ def columns(ranges: list[Range]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]
 def merged(ranges: list[Range]) -> list[Range]:
     """Ranges of one owner that touch or overlap, joined by `merge_runs`."""
     begin, end, owner = columns(ranges)
-    count = merge_runs(memoryview(begin), memoryview(end), memoryview(owner))
+    count = merge_runs(RangeColumns(*views(begin, end, owner)))
     return list(zip(begin[:count].tolist(), end[:count].tolist(), owner[:count].tolist(), strict=True))
 
 
@@ -75,7 +75,8 @@ def clipped(forest: Forest) -> list[Range]:
     first, last = np.zeros((2, len(parents)), np.int64)
     room = SPACE * (len(parents) + 1)
     outputs = np.zeros(room, np.uint64), np.zeros(room, np.uint64), np.zeros(room, np.int64)
-    count = clip_to_parents(*map(memoryview, (*inputs, parents, first, last, *outputs)))
+    inner, clipped = (RangeColumns(*views(*each)) for each in (inputs, outputs))
+    count = clip_to_parents(inner, *views(parents, first, last), clipped)
     assert count >= 0
     result = list(zip(*(column[:count].tolist() for column in outputs), strict=True))
     for node in range(len(parents)):
@@ -131,7 +132,8 @@ def test_clip_reports_lack_of_room() -> None:
     inputs = columns([(0, 4, 0), (6, 8, 0)])
     first, last = np.zeros((2, 1), np.int64)
     outputs = np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.zeros(1, np.int64)
-    assert clip_to_parents(*map(memoryview, (*inputs, np.array([-1]), first, last, *outputs))) == -1
+    inner, clipped = (RangeColumns(*views(*each)) for each in (inputs, outputs))
+    assert clip_to_parents(inner, *views(np.array([-1]), first, last), clipped) == -1
 
 
 @EXAMPLES
@@ -381,7 +383,8 @@ def test_owners_of_addresses(ranges: list[tuple[int, int]], wanted: set[int]) ->
     """Those whose range holds one, or is empty and at one."""
     chosen = np.zeros(len(ranges), np.uint8)
     begin, end = (np.array([each[i] for each in ranges], np.uint64) for i in range(2))
-    mark_owners(*views(begin, end, np.arange(len(ranges)), np.array(sorted(wanted), np.uint64), chosen))
+    owned = RangeColumns(*views(begin, end, np.arange(len(ranges))))
+    mark_owners(owned, *views(np.array(sorted(wanted), np.uint64), chosen))
     assert chosen.tolist() == [
         any(first <= at < last or at == first == last for at in wanted) for first, last in ranges
     ]

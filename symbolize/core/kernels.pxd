@@ -1,0 +1,17 @@
+cdef class RangeColumns:
+    cdef unsigned long long[::1] begins
+    cdef unsigned long long[::1] ends
+    cdef long long[::1] owners
+
+
+cdef class CoverColumns:
+    cdef const unsigned long long[::1] begins
+    cdef const unsigned long long[::1] ends
+    cdef const long long[::1] first
+
+
+cdef class PieceColumns:
+    cdef long long[::1] sources
+    cdef unsigned long long[::1] begins
+    cdef unsigned long long[::1] ends
+    cdef unsigned char[::1] inside

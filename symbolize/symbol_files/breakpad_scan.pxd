@@ -1,0 +1,1 @@
+from symbolize.core.kernels cimport RangeColumns
