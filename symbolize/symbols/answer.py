@@ -6,17 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import index
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt32, UInt64, distinct, distinct_inverse, views
+from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, distinct, distinct_inverse
 from symbolize.core.folded_code import FoldedCode
 from symbolize.core.reasons import Reason
 from symbolize.symbols.functions import Calls, ShownNames
-from symbolize.symbols.range_table import lookup
-from symbolize.symbols.table import Frames, SymbolTable
+from symbolize.symbols.table import Frames, Leaves, SymbolTable
 
 if TYPE_CHECKING:
     from symbolize.elf import ElfImage
@@ -181,15 +180,6 @@ def as_column(numbers: list[int]) -> UInt64:
     return np.array(numbers, np.uint64)
 
 
-class Leaves(NamedTuple):
-    """Node (-1: none), file (-1: unknown), line and column (0: unknown) at some addresses."""
-
-    node: Int32
-    file: Int32
-    line: UInt32
-    column: UInt32
-
-
 def lookup_nearest(binary: HasTable, vaddrs: UInt64) -> tuple[SymbolTable, Frames, Bool]:
     """Look up `vaddrs` (ascending); innermost frames without a line get the nearest earlier one (R170, nearest line).
 
@@ -244,9 +234,9 @@ def places_before(vaddrs: UInt64, step: int) -> UInt64:
 
 def nearest_places(table: SymbolTable, vaddrs: UInt64, step: int) -> Leaves:
     """The nearest earlier lines in the same function and inline stack; `line` is 0 where there is none."""
-    own = leaves_at(table, vaddrs)
+    own = table.leaves(vaddrs)
     before = places_before(vaddrs, step)
-    flat, shape = leaves_at(table, before.ravel()), before.shape
+    flat, shape = table.leaves(before.ravel()), before.shape
     passed = Leaves(
         flat.node.reshape(shape), flat.file.reshape(shape), flat.line.reshape(shape), flat.column.reshape(shape)
     )
@@ -256,17 +246,6 @@ def nearest_places(table: SymbolTable, vaddrs: UInt64, step: int) -> Leaves:
     chosen = np.arange(len(vaddrs)), answers.argmax(axis=1)
     line = np.where(answers[chosen], passed.line[chosen], 0).astype(np.uint32)
     return Leaves(own.node, passed.file[chosen], line, passed.column[chosen])
-
-
-def leaves_at(table: SymbolTable, vaddrs: UInt64) -> Leaves:
-    """The entries of a table at `vaddrs`, in any order."""
-    count = len(vaddrs)
-    leaves = Leaves(
-        np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.uint32), np.empty(count, np.uint32)
-    )
-    columns = views(table.block_start, table.block_offset, table.ranges, vaddrs, *leaves)
-    lookup(*columns, len(table.node_parent), len(table.file_path))
-    return leaves
 
 
 def outermost_nodes(parents: Int32, nodes: Int32) -> Int32:

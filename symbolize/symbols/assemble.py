@@ -39,6 +39,7 @@ from symbolize.symbols.icf import find_shared
 from symbolize.symbols.naming import agreeing, choose_names
 from symbolize.symbols.range_table import (
     Blocks,
+    DecodedNodes,
     InlineTree,
     chain_nodes,
     encode,
@@ -305,11 +306,12 @@ def encode_ranges(
     positions: tuple[Int32, UInt32, UInt32],
 ) -> tuple[InlineTree, Blocks]:
     """The nodes of the table, and its ranges with their nodes and `positions`: file, line, column."""
-    inputs = (decoded.node_parent, node_function, calls, decoded.node_call_line, decoded.node_call_column)
+    calls_at = calls, decoded.node_call_line, decoded.node_call_column
+    nodes = DecodedNodes(*views(decoded.node_parent, node_function, *calls_at))
     count, inlined = len(ranges.start), int(np.count_nonzero(node_function >= 0))
     node = np.empty(count, np.int32)
     tree = InlineTree(CHAINS_PER_RANGE * (inlined + count) + MORE_CHAINS, random_mixer())
-    chain_nodes(*views(ranges.node, function, *inputs), tree, *views(node))
+    chain_nodes(*views(ranges.node, function), nodes, tree, node.data)
     return tree, encode(ranges.start, node, *positions)
 
 

@@ -76,23 +76,38 @@ def put_sleb(data: cython.uchar[::1], position: cython.Py_ssize_t, value: cython
     return position + 1
 
 
+@cython.cclass
+class LayerColumns:
+    """A layer of disjoint ranges: `numbers[i]` (int64[n], -1: a gap) holds from `starts[i]` (uint64[n], ascending) up
+    to the next start."""
+
+    def __init__(
+        self, starts: cython.const[cython.ulonglong][::1], numbers: cython.const[cython.longlong][::1]
+    ) -> None:
+        self.starts = starts
+        self.numbers = numbers
+
+
 @cython.ccall
-def merge_into(  # type: ignore[no-untyped-def]
-    segment_starts: cython.const[cython.ulonglong][::1],
-    segments: cython.const[cython.longlong][::1],
-    row_starts: cython.const[cython.ulonglong][::1],
-    rows: cython.const[cython.longlong][::1],
-    symbol_starts: cython.const[cython.ulonglong][::1],
-    symbols: cython.const[cython.longlong][::1],
+def merge_into(
+    segment_layer: LayerColumns,
+    row_layer: LayerColumns,
+    symbol_layer: LayerColumns,
     starts: cython.ulonglong[::1],
     out_segments: cython.int[::1],
     out_rows: cython.int[::1],
     out_symbols: cython.int[::1],
 ) -> cython.Py_ssize_t:
-    """Cut three layers of disjoint ranges, numbers or -1 up to the next start, at each other's borders.
+    """Cut three layers at each other's borders.
 
     The outputs have the size of all three together; returns how many entries there are.
     """
+    segment_starts: cython.const[cython.ulonglong][::1] = segment_layer.starts
+    segments: cython.const[cython.longlong][::1] = segment_layer.numbers
+    row_starts: cython.const[cython.ulonglong][::1] = row_layer.starts
+    rows: cython.const[cython.longlong][::1] = row_layer.numbers
+    symbol_starts: cython.const[cython.ulonglong][::1] = symbol_layer.starts
+    symbols: cython.const[cython.longlong][::1] = symbol_layer.numbers
     count: cython.Py_ssize_t = 0
     a: cython.Py_ssize_t = 0
     b: cython.Py_ssize_t = 0
@@ -151,6 +166,27 @@ def mark_chains(  # type: ignore[no-untyped-def]
             while k >= 0 and used[k] == 0:
                 used[k] = 1
                 k = parents[k]
+
+
+@cython.cclass
+class DecodedNodes:
+    """The nodes of the decoder, parents before children: `parents` (int64[n], -1: none), `functions`, rows of the table
+    (int32[n], -1: a function of its own), and where each is called: `files` (int32[n], -1: unknown), `lines` and
+    `columns` (uint32[n], 0: unknown)."""
+
+    def __init__(
+        self,
+        parents: cython.const[cython.longlong][::1],
+        functions: cython.const[cython.int][::1],
+        files: cython.const[cython.int][::1],
+        lines: cython.const[cython.uint][::1],
+        columns: cython.const[cython.uint][::1],
+    ) -> None:
+        self.parents = parents
+        self.functions = functions
+        self.files = files
+        self.lines = lines
+        self.columns = columns
 
 
 @cython.cclass
@@ -224,19 +260,20 @@ class InlineTree:
 def chain_nodes(  # type: ignore[no-untyped-def]
     leaves: cython.const[cython.int][::1],
     outer_functions: cython.const[cython.int][::1],
-    parents: cython.const[cython.longlong][::1],
-    functions: cython.const[cython.int][::1],
-    files: cython.const[cython.int][::1],
-    lines: cython.const[cython.uint][::1],
-    columns: cython.const[cython.uint][::1],
+    nodes: DecodedNodes,
     tree: InlineTree,
     found: cython.int[::1],
 ):
     """Enter the chain of functions of every range into `tree`; `found` receives the innermost row, or -1.
 
     Range `i` is in node `leaves[i]` of the decoder (-1: none), its outermost function is row `outer_functions[i]` of
-    the table (-1: none), which depends on the symbol. `functions` are the rows of the other nodes.
+    the table (-1: none), which depends on the symbol.
     """
+    parents: cython.const[cython.longlong][::1] = nodes.parents
+    functions: cython.const[cython.int][::1] = nodes.functions
+    files: cython.const[cython.int][::1] = nodes.files
+    lines: cython.const[cython.uint][::1] = nodes.lines
+    columns: cython.const[cython.uint][::1] = nodes.columns
     seen_function: cython.int[::1] = memoryview(np.full(len(parents), -1, np.int32))
     seen_row: cython.int[::1] = memoryview(np.full(len(parents), -1, np.int32))
     stack: cython.longlong[::1] = memoryview(np.zeros(MAX_CHAIN, np.int64))
@@ -385,28 +422,62 @@ def merge_layers(*layers: tuple[UInt64, NDArray[Any]]) -> tuple[UInt64, Int32, I
     """Cut three layers, starts and numbers, at each other's borders: starts, and the number in each layer or -1."""
     size = sum(len(start) for start, _ in layers)
     columns: list[NDArray[Any]] = [np.empty(size, np.uint64), *(np.empty(size, np.int32) for _ in layers)]
-    count = merge_into(*views(*(column for layer in layers for column in layer), *columns))
+    count = merge_into(*(LayerColumns(*views(*layer)) for layer in layers), *views(*columns))
     start, first, second, third = (column[:count] for column in columns)
     return start, first, second, third
 
 
+@cython.cclass
+class TableRanges:
+    """Encoded ranges: the vaddr at which each block starts (`starts`, uint64[n]), its offset in `data`, with the end of
+    the last (`offsets`, uint64[n + 1]), and how many nodes and files there are."""
+
+    def __init__(
+        self,
+        starts: cython.const[cython.ulonglong][::1],
+        offsets: cython.const[cython.ulonglong][::1],
+        data: cython.const[cython.uchar][::1],
+        node_count: cython.longlong,
+        file_count: cython.longlong,
+    ) -> None:
+        self.starts = starts
+        self.offsets = offsets
+        self.data = data
+        self.node_count = node_count
+        self.file_count = file_count
+
+
+@cython.cclass
+class LeafColumns:
+    """What ranges say at some addresses: `nodes` and `files` (int32[n], -1: none), `lines` and `columns` (uint32[n],
+    0: unknown)."""
+
+    def __init__(
+        self, nodes: cython.int[::1], files: cython.int[::1], lines: cython.uint[::1], columns: cython.uint[::1]
+    ) -> None:
+        self.nodes = nodes
+        self.files = files
+        self.lines = lines
+        self.columns = columns
+
+
 @cython.ccall
 def lookup(  # type: ignore[no-untyped-def]
-    block_starts: cython.const[cython.ulonglong][::1],
-    block_offsets: cython.const[cython.ulonglong][::1],
-    data: cython.const[cython.uchar][::1],
-    vaddrs: cython.const[cython.ulonglong][::1],
-    nodes: cython.int[::1],
-    files: cython.int[::1],
-    lines: cython.uint[::1],
-    columns: cython.uint[::1],
-    node_count: cython.longlong,
-    file_count: cython.longlong,
+    ranges: TableRanges, vaddrs: cython.const[cython.ulonglong][::1], leaves: LeafColumns
 ):
-    """Fill node (-1: none), file (-1: none), line and column at `vaddrs` (ascending), in one pass.
+    """Fill `leaves` at `vaddrs` (ascending), in one pass.
 
     Nodes and files beyond their counts, as in a forged table, are none.
     """
+    block_starts: cython.const[cython.ulonglong][::1] = ranges.starts
+    block_offsets: cython.const[cython.ulonglong][::1] = ranges.offsets
+    data: cython.const[cython.uchar][::1] = ranges.data
+    node_count: cython.longlong = ranges.node_count
+    file_count: cython.longlong = ranges.file_count
+    nodes: cython.int[::1] = leaves.nodes
+    files: cython.int[::1] = leaves.files
+    lines: cython.uint[::1] = leaves.lines
+    columns: cython.uint[::1] = leaves.columns
     blocks: cython.Py_ssize_t = len(block_starts)
     block: cython.Py_ssize_t = -1
     low: cython.Py_ssize_t
@@ -509,6 +580,26 @@ def lookup(  # type: ignore[no-untyped-def]
                 columns[i] = cython.cast(cython.uint, column & MASK32)
 
 
+@cython.cclass
+class TableNodes:
+    """The nodes of a table, parents before children: `parents` (int32[n], -1: none), `functions` (int32[n]), and where
+    each is called: `files` (int32[n], -1: unknown), `lines` (uint32[n]) and `columns` (uint16[n], 0: unknown)."""
+
+    def __init__(
+        self,
+        parents: cython.const[cython.int][::1],
+        functions: cython.const[cython.int][::1],
+        files: cython.const[cython.int][::1],
+        lines: cython.const[cython.uint][::1],
+        columns: cython.const[cython.ushort][::1],
+    ) -> None:
+        self.parents = parents
+        self.functions = functions
+        self.files = files
+        self.lines = lines
+        self.columns = columns
+
+
 @cython.ccall
 def count_frames(  # type: ignore[no-untyped-def]
     nodes: cython.const[cython.int][::1], parents: cython.const[cython.int][::1], offsets: cython.longlong[::1]
@@ -532,15 +623,8 @@ def count_frames(  # type: ignore[no-untyped-def]
 
 @cython.ccall
 def fill_frames(  # type: ignore[no-untyped-def]
-    nodes: cython.const[cython.int][::1],
-    leaf_files: cython.const[cython.int][::1],
-    leaf_lines: cython.const[cython.uint][::1],
-    leaf_columns: cython.const[cython.uint][::1],
-    parents: cython.const[cython.int][::1],
-    node_functions: cython.const[cython.int][::1],
-    call_files: cython.const[cython.int][::1],
-    call_lines: cython.const[cython.uint][::1],
-    call_columns: cython.const[cython.ushort][::1],
+    leaves: LeafColumns,
+    table: TableNodes,
     offsets: cython.const[cython.longlong][::1],
     functions: cython.int[::1],
     files: cython.int[::1],
@@ -554,6 +638,15 @@ def fill_frames(  # type: ignore[no-untyped-def]
     calls without a line). Where line table and inline tree disagree on the innermost frame the line row is used (R29,
     line row over inline tree). Line 0 is code that the compiler made; name and file stay (R39, line 0).
     """
+    nodes: cython.int[::1] = leaves.nodes
+    leaf_files: cython.int[::1] = leaves.files
+    leaf_lines: cython.uint[::1] = leaves.lines
+    leaf_columns: cython.uint[::1] = leaves.columns
+    parents: cython.const[cython.int][::1] = table.parents
+    node_functions: cython.const[cython.int][::1] = table.functions
+    call_files: cython.const[cython.int][::1] = table.files
+    call_lines: cython.const[cython.uint][::1] = table.lines
+    call_columns: cython.const[cython.ushort][::1] = table.columns
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.int

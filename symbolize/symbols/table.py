@@ -27,7 +27,16 @@ from symbolize.core.folded_code import FoldedCode, FoldedFunction, FoldingEviden
 from symbolize.core.mapped import MappedFile
 from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.symbols.functions import Calls, Function, FunctionNames
-from symbolize.symbols.range_table import count_frames, fill_frames, lookup
+from symbolize.symbols.range_table import LeafColumns, TableNodes, TableRanges, count_frames, fill_frames, lookup
+
+
+class Leaves(NamedTuple):
+    """Node (-1: none), file (-1: unknown), line and column (0: unknown) at some addresses."""
+
+    node: Int32
+    file: Int32
+    line: UInt32
+    column: UInt32
 
 
 @dataclass(eq=False)
@@ -176,31 +185,26 @@ class SymbolTable:
 
     def lookup(self, vaddrs: UInt64) -> Frames:
         """The frames at `vaddrs` (ELF vaddrs, ascending). An address that nothing covers has none."""
-        node, *leaf = self.leaves(vaddrs)
-        leaves = views(node, *leaf)
+        leaves = self.leaves(vaddrs)
         offsets = np.zeros(len(vaddrs) + 1, np.int64)
-        count_frames(*views(node, self.node_parent, offsets))
+        count_frames(*views(leaves.node, self.node_parent, offsets))
         total = int(offsets[-1])
         function, file = np.empty(total, np.int32), np.empty(total, np.int32)
         line, column = np.empty(total, np.uint32), np.empty(total, np.uint32)
-        nodes = (
-            self.node_parent,
-            self.node_function,
-            self.node_call_file,
-            self.node_call_line,
-            self.node_call_column,
-        )
-        fill_frames(*leaves, *views(*nodes, offsets, function, file, line, column))
+        calls = self.node_call_file, self.node_call_line, self.node_call_column
+        nodes = TableNodes(*views(self.node_parent, self.node_function, *calls))
+        fill_frames(LeafColumns(*views(*leaves)), nodes, *views(offsets, function, file, line, column))
         folded = range_at(vaddrs, self.folded_begin, self.folded_end) >= 0
         return Frames(offsets, function, file, line, column, self.functions, self.files, folded)
 
-    def leaves(self, vaddrs: UInt64) -> tuple[Int32, Int32, UInt32, UInt32]:
-        """The innermost node (-1: none), file (-1: unknown), line and column at `vaddrs` (ascending)."""
-        node, file = np.empty(len(vaddrs), np.int32), np.empty(len(vaddrs), np.int32)
-        line, column = np.empty(len(vaddrs), np.uint32), np.empty(len(vaddrs), np.uint32)
-        blocks = views(self.block_start, self.block_offset, self.ranges, vaddrs, node, file, line, column)
-        lookup(*blocks, len(self.node_parent), len(self.file_path))
-        return node, file, line, column
+    def leaves(self, vaddrs: UInt64) -> Leaves:
+        """What the ranges say at `vaddrs`, in any order; ascending ones take one pass."""
+        count = len(vaddrs)
+        leaves = Leaves(*(np.empty(count, kind) for kind in (np.int32, np.int32, np.uint32, np.uint32)))
+        blocks = views(self.block_start, self.block_offset, self.ranges)
+        ranges = TableRanges(*blocks, len(self.node_parent), len(self.file_path))
+        lookup(ranges, *views(vaddrs), LeafColumns(*views(*leaves)))
+        return leaves
 
     def folded(self, vaddrs: UInt64) -> Iterator[tuple[FoldedCode, Int64]]:
         """The code shared by several functions that `vaddrs` fall into, each with the indices of those that do."""

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from symbolize.core.arrays import views
 from symbolize.symbols import range_table
-from symbolize.symbols.range_table import BLOCK_SIZE, InlineTree, chain_nodes, encode, lookup, merge_layers
+from symbolize.symbols.range_table import (
+    BLOCK_SIZE,
+    DecodedNodes,
+    InlineTree,
+    LeafColumns,
+    TableRanges,
+    chain_nodes,
+    encode,
+    lookup,
+    merge_layers,
+)
 
 TOP = (1 << 64) - 1
 ADDRESSES = st.one_of(st.integers(0, 300), st.integers(0, TOP))
@@ -30,10 +40,10 @@ def packed(ranges: dict[int, Range]) -> list[np.ndarray]:
 
 def found(columns: list[np.ndarray], vaddrs: list[int]) -> list[Range]:
     """What seek finds at addresses."""
-    node, file = np.empty(len(vaddrs), np.int32), np.empty(len(vaddrs), np.int32)
-    line, column = np.empty(len(vaddrs), np.uint32), np.empty(len(vaddrs), np.uint32)
-    lookup(*views(*columns, np.array(vaddrs, np.uint64), node, file, line, column), 1 << 31, 1 << 31)
-    return list(zip(*(part.tolist() for part in (node, file, line, column)), strict=True))
+    leaves = [np.empty(len(vaddrs), kind) for kind in (np.int32, np.int32, np.uint32, np.uint32)]
+    ranges = TableRanges(*views(*columns), 1 << 31, 1 << 31)
+    lookup(ranges, *views(np.array(vaddrs, np.uint64)), LeafColumns(*views(*leaves)))
+    return list(zip(*(part.tolist() for part in leaves), strict=True))
 
 
 @settings(deadline=None)
@@ -94,11 +104,10 @@ def test_chains_are_kept_and_each_node_once(data: st.DataObject) -> None:
         return [*chain, (outermost, -1, 0, 0)] if outermost >= 0 else []
 
     node = np.empty(len(leaves), np.int32)
-    columns_in = [np.array(leaves, np.int32), np.array(outer, np.int32), np.array(parents, np.int64)]
-    columns_in += [np.array(functions, np.int32), np.array(files, np.int32)]
-    columns_in += [np.array(lines, np.uint32), np.array(columns, np.uint32)]
+    calls = np.array(files, np.int32), np.array(lines, np.uint32), np.array(columns, np.uint32)
+    nodes = DecodedNodes(*views(np.array(parents, np.int64), np.array(functions, np.int32), *calls))
     tree = InlineTree(100, 12345)
-    chain_nodes(*views(*columns_in), tree, *views(node))
+    chain_nodes(*views(np.array(leaves, np.int32), np.array(outer, np.int32)), nodes, tree, *views(node))
     made = [(tree.parent[i], tree.function[i], tree.file[i], tree.line[i], tree.column[i]) for i in range(tree.count)]
     assert len(set(made)) == len(made)
     for leaf, outermost, row in zip(leaves, outer, node.tolist(), strict=True):
@@ -114,10 +123,9 @@ def test_a_tree_that_cannot_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exhausted memory ends the work; no range gets the row of another one."""
     count = 70_000
     outer, no_nodes = np.arange(count, dtype=np.int32), np.zeros(0, np.int32)
-    columns_in = [np.full(count, -1, np.int32), outer, np.zeros(0, np.int64), no_nodes, no_nodes]
-    columns_in += [np.zeros(0, np.uint32)] * 2
-    node = np.empty(count, np.int32)
-    chain_nodes(*views(*columns_in), InlineTree(count, 12345), *views(node))
+    nodes = DecodedNodes(*views(np.zeros(0, np.int64), no_nodes, no_nodes, *[np.zeros(0, np.uint32)] * 2))
+    leaves, node = np.full(count, -1, np.int32), np.empty(count, np.int32)
+    chain_nodes(*views(leaves, outer), nodes, InlineTree(count, 12345), *views(node))
     assert node.tolist() == outer.tolist()
     tree = InlineTree(count, 12345)
 
@@ -126,7 +134,7 @@ def test_a_tree_that_cannot_grow(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(range_table, "extended", exhausted)
     with pytest.raises(MemoryError):
-        chain_nodes(*views(*columns_in), tree, *views(node))
+        chain_nodes(*views(leaves, outer), nodes, tree, *views(node))
 
 
 @pytest.mark.parametrize("count", [0, 1, BLOCK_SIZE, BLOCK_SIZE + 1, 5 * BLOCK_SIZE])
