@@ -16,28 +16,47 @@ NODE_WORDS = cython.declare(cython.Py_ssize_t, 3)
 """Words of a node in the table: parent, key, flags."""
 
 
+@cython.cclass
+class StackColumns:
+    """Stacks, leaf first: `locations` of stack i from `location_offsets[i]` on, a key for each frame of location j in
+    `keys` from `frame_offsets[j]` on; offsets are int64[n + 1], rows and keys int32."""
+
+    def __init__(
+        self,
+        location_offsets: cython.const[cython.longlong][::1],
+        locations: cython.const[cython.int][::1],
+        frame_offsets: cython.const[cython.longlong][::1],
+        keys: cython.const[cython.int][::1],
+    ) -> None:
+        self.location_offsets = location_offsets
+        self.locations = locations
+        self.frame_offsets = frame_offsets
+        self.keys = keys
+
+
 @cython.ccall
 @cython.boundscheck(False)  # a third faster; `analysis.top.sums` has checked all indices
 def weigh(  # type: ignore[no-untyped-def]
     values: cython.const[cython.double][::1],
-    location_offsets: cython.const[cython.longlong][::1],
-    locations: cython.const[cython.int][::1],
-    frame_offsets: cython.const[cython.longlong][::1],
-    keys: cython.const[cython.int][::1],
+    stacks: StackColumns,
     groups: cython.const[cython.int][::1],
     by_location: cython.double[::1],
     flat: cython.double[::1],
     cumulative: cython.double[::1],
     by_group: cython.double[::1],
-    last_sample: cython.longlong[::1],
-    last_of_group: cython.longlong[::1],
 ):
-    """Add each sample's value to its locations, to the keys of the frames on its stack, and to groups of locations.
+    """Add each stack's value to its locations, to the keys of its frames, and to groups of locations.
 
-    `keys` has the key of each frame, `groups` the group of each location. A location counts as often as it is on a
-    stack, a key once a stack in `cumulative`, and in `flat` when it is the leaf; a group once a stack. `last_sample`
-    and `last_of_group` (a row a key or group, filled with -1) remember where these were counted last.
+    `groups` has the group of each location. A location counts as often as it is on a stack, a key once a stack in
+    `cumulative`, and in `flat` when it is the leaf; a group once a stack.
     """
+    location_offsets: cython.const[cython.longlong][::1] = stacks.location_offsets
+    locations: cython.const[cython.int][::1] = stacks.locations
+    frame_offsets: cython.const[cython.longlong][::1] = stacks.frame_offsets
+    keys: cython.const[cython.int][::1] = stacks.keys
+    # Where a key and a group were counted last.
+    last_sample: cython.longlong[::1] = memoryview(np.full(len(cumulative), -1, np.int64))
+    last_of_group: cython.longlong[::1] = memoryview(np.full(len(by_group), -1, np.int64))
     i: cython.Py_ssize_t
     j: cython.Py_ssize_t
     k: cython.Py_ssize_t
@@ -68,10 +87,7 @@ def weigh(  # type: ignore[no-untyped-def]
 
 
 def grow_tree(
-    location_offsets: cython.const[cython.longlong][::1],
-    locations: cython.const[cython.int][::1],
-    frame_offsets: cython.const[cython.longlong][::1],
-    keys: cython.const[cython.int][::1],
+    stacks: StackColumns,
     flags: cython.const[cython.uchar][::1],
     leaves: cython.longlong[::1],
     inverted: cython.bint,
@@ -83,8 +99,12 @@ def grow_tree(
     the tree is `inverted`. `leaves` is filled with the node at which each stack ends. A tree of more than `most` nodes
     is not finished.
     """
+    location_offsets: cython.const[cython.longlong][::1] = stacks.location_offsets
+    locations: cython.const[cython.int][::1] = stacks.locations
+    frame_offsets: cython.const[cython.longlong][::1] = stacks.frame_offsets
+    keys: cython.const[cython.int][::1] = stacks.keys
     nodes: Tuples = Tuples(2, random_mixer(), 1)
-    stacks: Lists = Lists(random_mixer())
+    lists: Lists = Lists(random_mixer())
     leaf_of: cython.longlong[::1] = memoryview(np.zeros(len(leaves), np.int64))
     known: cython.Py_ssize_t
     stack: cython.Py_ssize_t
@@ -95,11 +115,11 @@ def grow_tree(
     with cython.nogil:
         for i in range(len(leaves)):
             # Most stacks recur, and a list is found faster than a path.
-            known = stacks.count
-            stacks.size = 0
+            known = lists.count
+            lists.size = 0
             for j in range(location_offsets[i], location_offsets[i + 1]):
-                stacks.append(locations[j])
-            stack = stacks.add()
+                lists.append(locations[j])
+            stack = lists.add()
             if stack < known:
                 leaves[i] = leaf_of[stack]
                 continue

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from symbolize.analysis.kernels import weigh
+from symbolize.analysis.kernels import StackColumns, weigh
 from symbolize.analysis.stacks import Stacks, stacks_of
 from symbolize.core.arrays import (
     Float64,
@@ -147,9 +147,8 @@ def sums(stacks: Stacks, keys: Int32, count: int, values: Float64, groups: Int32
     ):
         raise IndexError("stacks refer to locations, frames or keys that there are not")
     found = Sums(np.zeros(locations), np.zeros(count), np.zeros(count), np.zeros(group_count))
-    last = np.full(count, -1, np.int64), np.full(group_count, -1, np.int64)
-    columns = (values, stacks.location_offsets, stacks.locations, stacks.frame_offsets, keys, groups)
-    weigh(*views(*columns, *found, *last))
+    columns = StackColumns(*views(stacks.location_offsets, stacks.locations, stacks.frame_offsets, keys))
+    weigh(*views(values), columns, *views(groups, *found))
     return found
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from symbolize.analysis.frames import FrameNames
-from symbolize.analysis.kernels import add_to_parents, grow_tree
+from symbolize.analysis.kernels import StackColumns, add_to_parents, grow_tree
 from symbolize.analysis.stacks import Stacks
 from symbolize.core.arrays import Float64, Int32, Int64, UInt8, views
 from symbolize.profile import NONE
@@ -66,9 +66,8 @@ def call_tree(stacks: Stacks, keys: Int32 | None = None, inverted: bool = False)
     """
     leaves = np.zeros(len(stacks), np.int64)
     keys = stacks.frames if keys is None else keys
-    columns = (stacks.location_offsets, stacks.locations, stacks.frame_offsets, keys, stacks.flags)
-    offsets, locations, frame_offsets, frames, flags = views(*columns)
-    nodes = grow_tree(offsets, locations, frame_offsets, frames, flags, leaves.data, inverted, stacks.most_rows())
+    columns = StackColumns(*views(stacks.location_offsets, stacks.locations, stacks.frame_offsets, keys))
+    nodes = grow_tree(columns, *views(stacks.flags, leaves), inverted, stacks.most_rows())
     stacks.check_size(len(nodes))
     parent, frame = nodes[:, 0].astype(np.int32), nodes[:, 1].astype(np.int32)
     parent[0] = frame[0] = NONE
