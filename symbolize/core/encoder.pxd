@@ -1,6 +1,7 @@
 include "protobuf.pxi"
 cimport cython
 from symbolize.core.interning cimport Lists
+from symbolize.core.message_scan cimport MessageColumns
 
 
 @cython.final
@@ -15,3 +16,9 @@ cdef class Encoder:
     cdef void signed(self, unsigned long long tag, long long value) noexcept nogil
     cdef void raw(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil
     cdef void close(self, unsigned long long tag, Py_ssize_t end) noexcept nogil
+
+
+cdef class MessageForm:
+    cdef unsigned long long tag
+    cdef const unsigned char[::1] forms
+    cdef const unsigned long long[::1] tags

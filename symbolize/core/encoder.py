@@ -10,6 +10,7 @@ import cython
 
 if not cython.compiled:
     from symbolize.core.interning import Lists
+    from symbolize.core.message_scan import MessageColumns
     from symbolize.core.protobuf import FIXED64, LAST_BYTE, WIRE_TYPE
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
@@ -76,26 +77,43 @@ class Encoder:
         self.varint(tag)
 
 
+@cython.cclass
+class MessageForm:
+    """A kind of message as it is written, as a field with `tag`: what its fields are, in order (`forms`, constants
+    above, uint8[k]), and their `tags` (uint64[k])."""
+
+    def __init__(
+        self,
+        tag: cython.ulonglong,
+        forms: cython.const[cython.uchar][::1],
+        tags: cython.const[cython.ulonglong][::1],
+    ) -> None:
+        self.tag = tag
+        self.forms = forms
+        self.tags = tags
+
+
 def encode(
-    tag: cython.ulonglong,
-    forms: cython.const[cython.uchar][::1],
-    tags: cython.const[cython.ulonglong][::1],
-    numbers: cython.const[cython.ulonglong][:, ::1],
-    offsets: cython.const[cython.longlong][:, ::1],
-    items: cython.const[cython.ulonglong][::1],
+    form: MessageForm,
+    columns: MessageColumns,
     raw: cython.const[cython.uchar][::1],
     first: cython.Py_ssize_t,
     last: cython.Py_ssize_t,
     buffer: cython.uchar[::1],
     begins: cython.longlong[::1],
 ) -> int:
-    """Write the messages `first` up to `last` as fields with `tag` to the end of `buffer`; where they begin, each in
-    `begins`.
+    """Write the messages `first` up to `last` to the end of `buffer`; where they begin, each in `begins`.
 
-    The fields of a message are in order: a number from the next row of `numbers`, a packed list of numbers from the
-    next row of `offsets`, which count in `items`, or whole fields as they are, whose offsets count in `raw`.
+    A field is a number from the next row of numbers, a packed list from the next row of offsets, or whole fields as
+    they are, from the next row of offsets, which then count in `raw`.
     """
     out: Encoder = Encoder(buffer)
+    tag: cython.ulonglong = form.tag
+    forms: cython.const[cython.uchar][::1] = form.forms
+    tags: cython.const[cython.ulonglong][::1] = form.tags
+    numbers: cython.ulonglong[:, ::1] = columns.numbers
+    offsets: cython.longlong[:, ::1] = columns.offsets
+    items: cython.ulonglong[::1] = columns.items
     row: cython.Py_ssize_t
     end: cython.Py_ssize_t
     inner: cython.Py_ssize_t

@@ -12,5 +12,11 @@ cdef class MessageFields:
     cdef int form(self, unsigned long long tag) noexcept nogil
 
 
+cdef class MessageColumns:
+    cdef unsigned long long[:, ::1] numbers
+    cdef long long[:, ::1] offsets
+    cdef unsigned long long[::1] items
+
+
 cdef Py_ssize_t count_list(Cursor c, int wire) noexcept nogil
 cdef unsigned long long item(Cursor c, int wire) noexcept nogil

@@ -50,6 +50,19 @@ class MessageFields:
         return form
 
 
+@cython.cclass
+class MessageColumns:
+    """The fields of n messages: a row of `numbers` (uint64[k, n]) for each field that is a number, one of `offsets`
+    (int64[m, n + 1]) for each list, which count in `items` (uint64)."""
+
+    def __init__(
+        self, numbers: cython.ulonglong[:, ::1], offsets: cython.longlong[:, ::1], items: cython.ulonglong[::1]
+    ) -> None:
+        self.numbers = numbers
+        self.offsets = offsets
+        self.items = items
+
+
 def count_list(c: Cursor, wire: cython.int) -> cython.Py_ssize_t:
     """Move over a packed list of numbers of a wire type; how many they are."""
     count: cython.Py_ssize_t = 0
@@ -114,19 +127,19 @@ def fill(
     begins: cython.const[cython.longlong][::1],
     ends: cython.const[cython.longlong][::1],
     fields: MessageFields,
-    numbers: cython.ulonglong[:, ::1],
-    last: cython.uchar[::1],
-    offsets: cython.longlong[:, ::1],
+    columns: MessageColumns,
     at: cython.longlong[::1],
-    items: cython.ulonglong[::1],
+    last: cython.uchar[::1],
 ) -> int:
     """Gather what `count` counted; where a list has a number that is none, else -1.
 
-    Numbers go to `numbers[slot, row]`, the last one of a message counts. Items of lists, and begins and ends of spans,
-    go to `items` from `at[slot]` on, and `offsets[slot, row + 1]` is where those of a row end. `last` gets the number
-    of the last known field of each message.
+    Of several numbers of a field the last one counts. Items of lists, and begins and ends of spans, go to the items
+    from `at[slot]` on. `last` gets the number of the last known field of each message.
     """
     c: Cursor = Cursor(data)
+    numbers: cython.ulonglong[:, ::1] = columns.numbers
+    offsets: cython.longlong[:, ::1] = columns.offsets
+    items: cython.ulonglong[::1] = columns.items
     row: cython.Py_ssize_t
     number: cython.Py_ssize_t
     slot: cython.Py_ssize_t

@@ -88,8 +88,8 @@ class Rows:
         self._offsets: Int64 = np.zeros((lists, count + 1), np.int64)
         self._begins = np.array([0, *sizes], np.int64).cumsum()[:-1]
         self._offsets[:, 0] = at = self._begins.copy()
-        columns = self._numbers.data, self.last.data, self._offsets.data, at.data, self._items.data
-        damaged_at = message_scan.fill(data, begins, ends, fields, *columns)
+        columns = message_scan.MessageColumns(*views(self._numbers, self._offsets, self._items))
+        damaged_at = message_scan.fill(data, begins, ends, fields, columns, at.data, self.last.data)
         if damaged_at >= 0:
             raise InputError(budget.source, DAMAGED, damaged_at)
         self._offsets -= self._begins[:, None]
@@ -148,7 +148,7 @@ class Messages:
     """Messages of one kind, to be written as fields with `tag`, in the order of `fields`, which have `count` rows."""
 
     def __init__(self, tag: int, count: int, fields: Sequence[Field]) -> None:
-        self._tag, self._count = tag, count
+        self._count = count
         numbers, offsets, items, raw = [], [], [], np.zeros(0, np.uint8)
         forms, tags = [], []
         self._bound = np.full(count, len(varint(tag)) + MAX_VARINT, np.int64)
@@ -174,12 +174,15 @@ class Messages:
                 self._bound += np.diff(each.offsets)
                 offsets.append(each.offsets)
                 raw = each.data
-        self._columns = (
-            *views(np.array(forms, np.uint8), np.array(tags, np.uint64)),
-            *views(np.array(numbers, np.uint64).reshape(len(numbers), count)),
-            *views(np.array(offsets, np.int64).reshape(len(offsets), count + 1)),
-            *views(np.concatenate([np.zeros(0, np.uint64), *items]), raw),
+        self._form = encoder.MessageForm(tag, *views(np.array(forms, np.uint8), np.array(tags, np.uint64)))
+        self._columns = message_scan.MessageColumns(
+            *views(
+                np.array(numbers, np.uint64).reshape(len(numbers), count),
+                np.array(offsets, np.int64).reshape(len(offsets), count + 1),
+                np.concatenate([np.zeros(0, np.uint64), *items]),
+            )
         )
+        self._raw = raw
 
     def blocks(self) -> Iterator[tuple[UInt8, Int64]]:
         """Some messages at a time, and where each begins, and the last one ends, in those bytes."""
@@ -188,7 +191,7 @@ class Messages:
             last = min(first + BLOCK, self._count)
             buffer = np.empty(int(self._bound[first:last].sum()), np.uint8)
             begins = np.empty(last - first, np.int64)
-            at = encode(self._tag, *self._columns, first, last, buffer.data, begins.data)
+            at = encode(self._form, self._columns, *views(self._raw), first, last, *views(buffer, begins))
             yield buffer[at:], np.append(begins, len(buffer)) - at
 
     def pieces(self) -> list[bytes]:
