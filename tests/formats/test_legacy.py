@@ -209,8 +209,8 @@ def test_interpreted(shape: bytes, lines: list[bytes]) -> None:
     for module in (rows, INTERPRETED):
         sizes = (4 * 32, np.int64), (33, np.int64), (32, np.int64), (99, np.uint64), (32, np.uint8)
         arrays = [np.zeros(size, kind) for size, kind in sizes]
-        columns = [each.data for each in arrays]
-        end = module.read(memoryview(text), 0, memoryview(shape), ord("#"), *columns, 0)
+        columns = module.RowColumns(*[each.data for each in arrays])
+        end = module.read(memoryview(text), 0, memoryview(shape), ord("#"), columns, 0)
         found.append((end, [each[: end[0]].tolist() for each in arrays[1:]]))
     assert found[0] == found[1]
 

@@ -36,6 +36,27 @@ MAX_DEPTH = cython.declare(cython.Py_ssize_t, 1 << 16)
 """Addresses of one row; no profiler records so many."""
 
 
+@cython.cclass
+class RowColumns:
+    """The rows of a text: `numbers` (int64, a column of n rows for each number of the shape, one behind the other);
+    where the `addresses` (uint64) of row i end, in `ends[i + 1]` (int64[n + 1]); where it begins in the text, in
+    `lines` (int64[n]); whether its stack ends in something else than an address, in `is_cut` (uint8[n])."""
+
+    def __init__(
+        self,
+        numbers: cython.longlong[::1],
+        ends: cython.longlong[::1],
+        lines: cython.longlong[::1],
+        addresses: cython.ulonglong[::1],
+        is_cut: cython.uchar[::1],
+    ) -> None:
+        self.numbers = numbers
+        self.ends = ends
+        self.lines = lines
+        self.addresses = addresses
+        self.is_cut = is_cut
+
+
 @cython.cfunc
 @cython.inline
 @cython.nogil
@@ -87,9 +108,10 @@ def is_address(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> 
 @cython.boundscheck(False)  # each index is compared with the size; rows are fewer than the columns hold
 @cython.exceptval(check=False)
 def read_number(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, values: cython.longlong[::1], place: cython.Py_ssize_t
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, columns: RowColumns, place: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """Put the decimal number at `at` into `values[place]`; where it ends, -1 if there is none or it exceeds 64 bits."""
+    """Put the decimal number at `at` into `numbers[place]`; where it ends, -1 if there is none or it exceeds 64
+    bits."""
     value: cython.ulonglong = 0
     begin: cython.Py_ssize_t
     is_negative: cython.bint = at < data.shape[0] and data[at] == MINUS
@@ -101,7 +123,9 @@ def read_number(
             return -1
         value = value * 10 + (data[at] - ZERO)
         at += 1
-    values[place] = -cython.cast(cython.longlong, value) if is_negative else cython.cast(cython.longlong, value)
+    columns.numbers[place] = (
+        -cython.cast(cython.longlong, value) if is_negative else cython.cast(cython.longlong, value)
+    )
     return at if at > begin else -1
 
 
@@ -110,18 +134,14 @@ def read_number(
 @cython.boundscheck(False)  # each index is compared with the size; rows are fewer than the columns hold
 @cython.exceptval(check=False)
 def read_addresses(
-    data: cython.const[cython.uchar][::1],
-    at: cython.Py_ssize_t,
-    addresses: cython.ulonglong[::1],
-    used: cython.Py_ssize_t,
-    ends: cython.longlong[::1],
-    row: cython.Py_ssize_t,
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, columns: RowColumns, row: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """Add the addresses from `at` on to the `used` ones, and put into `ends[row]` how many there are then; where they
-    end, -1 if one exceeds 64 bits or there are too many."""
+    """Add the addresses from `at` on as those of `row`; where they end, -1 if one exceeds 64 bits or there are too
+    many."""
     value: cython.ulonglong
     digit: cython.uchar
-    first: cython.Py_ssize_t = used
+    first: cython.Py_ssize_t = columns.ends[row]
+    used: cython.Py_ssize_t = first
     at = behind_blanks(data, at)
     while is_address(data, at):
         at += 2
@@ -134,14 +154,14 @@ def read_addresses(
                 return -1
             value = value << 4 | digit
             at += 1
-        if used - first == MAX_DEPTH or used == addresses.shape[0]:
+        if used - first == MAX_DEPTH or used == columns.addresses.shape[0]:
             return -1
-        addresses[used] = value
+        columns.addresses[used] = value
         used += 1
         if at < data.shape[0] and behind_blanks(data, at) == at:
             break
         at = behind_blanks(data, at)
-    ends[row] = used
+    columns.ends[row + 1] = used
     return at
 
 
@@ -152,10 +172,7 @@ def read_row(
     data: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
     shape: cython.const[cython.uchar][::1],
-    numbers: cython.longlong[::1],
-    ends: cython.longlong[::1],
-    addresses: cython.ulonglong[::1],
-    is_cut: cython.uchar[::1],
+    columns: RowColumns,
     row: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Read the row at `at`; where the next line begins, -1 if it has another shape.
@@ -165,16 +182,16 @@ def read_row(
     """
     column: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t
-    is_cut[row] = 0
+    columns.is_cut[row] = 0
     for k in range(shape.shape[0]):
         at = behind_blanks(data, at)
         if shape[k] == NUMBER:
-            at = read_number(data, at, numbers, column * is_cut.shape[0] + row)
+            at = read_number(data, at, columns, column * columns.is_cut.shape[0] + row)
             column += 1
         elif shape[k] == ADDRESSES:
-            at = read_addresses(data, at, addresses, ends[row], ends, row + 1)
+            at = read_addresses(data, at, columns, row)
             if 0 <= at < data.shape[0] and data[at] != NEWLINE:
-                is_cut[row] = 1
+                columns.is_cut[row] = 1
                 at = next_line(data, at) - 1
         elif at < data.shape[0] and data[at] == shape[k]:
             at += 1
@@ -190,17 +207,11 @@ def read(
     begin: cython.Py_ssize_t,
     shape: cython.const[cython.uchar][::1],
     comment: cython.uchar,
-    numbers: cython.longlong[::1],
-    ends: cython.longlong[::1],
-    lines: cython.longlong[::1],
-    addresses: cython.ulonglong[::1],
-    is_cut: cython.uchar[::1],
+    columns: RowColumns,
     row: cython.Py_ssize_t,
 ) -> tuple[int, int]:
     """Read rows from `begin` on, as rows `row` and following of the columns.
 
-    `numbers` has a column of `len(lines)` rows for each number of the shape; `ends[row + 1]` is where the addresses of
-    a row end, `lines` where it begins in the text, `is_cut` whether its stack ends in something else than an address.
     Lines that are empty or begin with `comment` are skipped. Returns the number of rows, and where the first other line
     begins.
     """
@@ -213,12 +224,12 @@ def read(
             if first == data.shape[0] or data[first] == NEWLINE or data[first] == comment:
                 at = next_line(data, first)
                 continue
-            if row == lines.shape[0]:
+            if row == columns.lines.shape[0]:
                 break
-            behind = read_row(data, first, shape, numbers, ends, addresses, is_cut, row)
+            behind = read_row(data, first, shape, columns, row)
             if behind < 0:
                 break
-            lines[row] = at
+            columns.lines[row] = at
             row += 1
             at = behind
     return row, at

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Bool, Int64, UInt64, offsets_of
+from symbolize.core.arrays import Bool, Int64, UInt64, offsets_of, views
 from symbolize.core.errors import InputError
 from symbolize.formats import memory_map
 from symbolize.formats.legacy import rows as scanning
@@ -93,10 +93,10 @@ def read_rows(text: Text, begin: int, shape: bytes, *, comment: bytes = b"#", un
     lines = np.empty(capacity, np.int64)
     is_cut = np.zeros(capacity, np.uint8)
     addresses = np.empty(_count(data, begin, b"x") + _count(data, begin, b"X"), np.uint64)
-    arrays = numbers.data, ends.data, lines.data, addresses.data, is_cut.data
+    table = scanning.RowColumns(*views(numbers, ends, lines, addresses, is_cut))
     count, at, left_out, first_left_out = 0, begin, 0, begin
     while True:
-        count, at = scanning.read(data, at, memoryview(shape), comment[0], *arrays, count)
+        count, at = scanning.read(data, at, memoryview(shape), comment[0], table, count)
         if at == len(data) or until_other:
             break
         if count == MAX_ROWS:
