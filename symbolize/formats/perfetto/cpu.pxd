@@ -1,7 +1,7 @@
 include "constants.pxi"
 include "../../proto/perfetto_trace_tags.pxi"
 from symbolize.formats.perfetto.packet_reader cimport PacketReader
-from symbolize.formats.perfetto.samples cimport TraceSamples
+from symbolize.formats.perfetto.samples cimport SampleContext, TraceSamples
 from symbolize.formats.perfetto.sequences cimport Sequence
 
 

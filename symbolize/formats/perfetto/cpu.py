@@ -15,7 +15,7 @@ from symbolize.core.arrays import extended
 if not cython.compiled:
     from symbolize.formats.perfetto.constants import MASK32, MAX_FOLLOWERS, MAX_INT64
     from symbolize.formats.perfetto.packet_reader import PacketReader
-    from symbolize.formats.perfetto.samples import TraceSamples
+    from symbolize.formats.perfetto.samples import SampleContext, TraceSamples
     from symbolize.formats.perfetto.sequences import Sequence
     from symbolize.proto.perfetto_trace_tags import *
 
@@ -44,45 +44,41 @@ class CpuReader:
         """Read a PerfSample (R225, kinds of PerfSample; R226, running counters)."""
         reader: PacketReader = self.reader
         samples: TraceSamples = self.samples
+        context: SampleContext = samples.context
         tag: cython.ulonglong
-        cpu: cython.ulonglong = 0
-        pid: cython.ulonglong = 0
-        tid: cython.ulonglong = 0
         iid: cython.ulonglong = 0
-        mode: cython.ulonglong = 0
         total: cython.ulonglong = 0
-        error: cython.ulonglong = 0
         lost: cython.ulonglong = 0
         reason: cython.ulonglong = 0
         weight: cython.ulonglong
         timed: cython.bint = False
-        has_tid: cython.bint = False
         skipped: cython.bint = False
         event: cython.bint = False
         stack: cython.int
+        context.clear()
         reader.pos = begin
         reader.end = end
         reader.numbers_count = 0
         while reader.field():
             tag = reader.tag
             if tag == PERF_SAMPLE_CPU:
-                cpu = (reader.value & MASK32) + 1
+                context.cpu = (reader.value & MASK32) + 1
             elif tag == PERF_SAMPLE_PID:
-                pid = (reader.value & MASK32) + 1
+                context.pid = (reader.value & MASK32) + 1
             elif tag == PERF_SAMPLE_TID:
-                tid = reader.value & MASK32
-                has_tid = True
+                context.tid = reader.value & MASK32
+                context.has_tid = True
             elif tag == PERF_SAMPLE_CALLSTACK_IID:
                 iid = reader.value
             elif tag == PERF_SAMPLE_CPU_MODE:
-                mode = reader.value & MASK32
+                context.mode = reader.value & MASK32
             elif tag == PERF_SAMPLE_TIMEBASE_COUNT:
                 total = reader.value
                 timed = True
             elif tag in (PERF_SAMPLE_FOLLOWER_COUNTS, PERF_SAMPLE_FOLLOWER_COUNTS_PACKED):
                 reader.take_numbers(MAX_FOLLOWERS)
             elif tag == PERF_SAMPLE_UNWIND_ERROR:
-                error = reader.value & MASK32
+                context.error = reader.value & MASK32
             elif tag == PERF_SAMPLE_KERNEL_RECORDS_LOST:
                 lost = reader.value
             elif tag == PERF_SAMPLE_SAMPLE_SKIPPED_REASON:
@@ -100,7 +96,7 @@ class CpuReader:
             return
         if seq.session < 0:
             reader.trace.sessions.use(seq, b"")
-        weight = self.weigh(seq, cpu, timed, total)
+        weight = self.weigh(seq, context.cpu, timed, total)
         if skipped:
             self.skipped[reason if reason < len(self.skipped) else 0] += 1
             return
@@ -116,7 +112,8 @@ class CpuReader:
             return
         if reader.clock == 0:
             reader.clock = seq.clock
-        samples.count(seq.session, pid, tid, has_tid, cpu, mode, error, stack, weight, seq.followers)
+        context.session = seq.session
+        samples.count(stack, weight, seq.followers)
 
     def weigh(
         self, seq: Sequence, cpu: cython.ulonglong, timed: cython.bint, total: cython.ulonglong
@@ -212,7 +209,10 @@ class CpuReader:
         if not seq.has_time:
             self.bad_streams += count
             return
-        session: cython.int = reader.trace.sessions.of_stream()
+        context: SampleContext = self.samples.context
+        context.clear()
+        context.session = reader.trace.sessions.of_stream()
+        context.pid, context.tid, context.has_tid = seq.pid, seq.tid, seq.has_tid
         time = seq.time_us
         for i in range(max(deltas, count)):
             if i >= deltas:
@@ -236,12 +236,12 @@ class CpuReader:
             if i >= count:
                 continue
             stack = seq.interned.stack(reader.numbers[i])
-            if stack < 0 or session < 0:
+            if stack < 0 or context.session < 0:
                 self.samples.reject(stack)
                 continue
             reader.timestamp = cython.cast(cython.ulonglong, time) * 1000
             reader.has_time = True
             reader.clock = BUILTIN_CLOCK_MONOTONIC
             weight = 1000 * cython.cast(cython.ulonglong, delta) if delta > 0 else 0
-            self.samples.count(session, seq.pid, seq.tid, seq.has_tid, 0, 0, 0, stack, weight, 0)
+            self.samples.count(stack, weight, 0)
         seq.time_us = time if time >= 0 else 0

@@ -3,8 +3,21 @@ from symbolize.formats.perfetto.packet_reader cimport PacketReader
 from symbolize.core.interning cimport Tuples
 
 
+cdef class SampleContext:
+    cdef int session
+    cdef unsigned long long pid
+    cdef unsigned long long tid
+    cdef bint has_tid
+    cdef unsigned long long cpu
+    cdef unsigned long long mode
+    cdef unsigned long long error
+
+    cdef void clear(self) noexcept
+
+
 cdef class TraceSamples:
     cdef PacketReader reader
+    cdef SampleContext context
     cdef readonly Tuples contexts
     cdef readonly Tuples table
     cdef public Py_ssize_t stride
@@ -22,6 +35,5 @@ cdef class TraceSamples:
 
     cdef reserve(self, Py_ssize_t followers)
     cdef reject(self, int stack)
-    cdef count(self, int session, unsigned long long pid, unsigned long long tid, bint has_tid, unsigned long long cpu,
-               unsigned long long mode, unsigned long long error, int stack, unsigned long long weight, Py_ssize_t followers)
+    cdef count(self, int stack, unsigned long long weight, Py_ssize_t followers)
     cdef add_value(self, Py_ssize_t at, unsigned long long value)

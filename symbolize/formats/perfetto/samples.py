@@ -23,12 +23,28 @@ MAX_VALUES = 1 << 24
 
 
 @cython.cclass
+class SampleContext:
+    """All that a sample has beside its callstack and values. `pid` and `cpu`, which have 32 bits, are one more, 0
+    unknown (R270, numbers of tasks)."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> cython.void:
+        """Forget all of it."""
+        self.session = -1
+        self.pid = self.tid = self.cpu = self.mode = self.error = 0
+        self.has_tid = False
+
+
+@cython.cclass
 class TraceSamples:
-    """A sample is a row of `contexts` and one of the callstacks of the trace. `weights` are for the followers of the
-    one that is counted next."""
+    """A sample is a row of `contexts` and one of the callstacks of the trace. `context`, and `weights` for the
+    followers, are those of the one that is counted next."""
 
     def __init__(self, reader: PacketReader) -> None:
         self.reader = reader
+        self.context = SampleContext()
         self.contexts = Tuples(8, reader.mixer)
         self.table = Tuples(2, reader.mixer)
         self.stride = 2
@@ -52,21 +68,11 @@ class TraceSamples:
         else:
             self.rejected += 1
 
-    def count(
-        self,
-        session: cython.int,
-        pid: cython.ulonglong,
-        tid: cython.ulonglong,
-        has_tid: cython.bint,
-        cpu: cython.ulonglong,
-        mode: cython.ulonglong,
-        error: cython.ulonglong,
-        stack: cython.int,
-        weight: cython.ulonglong,
-        followers: cython.Py_ssize_t,
-    ):
-        """Add one sample. `pid` and `cpu`, which have 32 bits, are one more, 0 unknown (R270, numbers of tasks)."""
+    def count(self, stack: cython.int, weight: cython.ulonglong, followers: cython.Py_ssize_t):
+        """Add one sample with `context`."""
         reader: PacketReader = self.reader
+        context: SampleContext = self.context
+        session: cython.Py_ssize_t = context.session
         key: cython.ulonglong[::1] = self.contexts.key
         row: cython.Py_ssize_t
         i: cython.Py_ssize_t
@@ -79,15 +85,15 @@ class TraceSamples:
             return
         key[0] = session
         key[1] = reader.machine
-        if self.reused and pid > 0 and pid - 1 in self.reused:
+        if self.reused and context.pid > 0 and context.pid - 1 in self.reused:
             time = reader.timestamp if reader.has_time else 0
-            key[1] = reader.trace.instance(reader.machine, pid - 1, time, reader.clock)
-        key[2] = pid
-        key[3] = tid
-        key[4] = cpu
-        key[5] = mode
-        key[6] = error
-        key[7] = has_tid
+            key[1] = reader.trace.instance(reader.machine, context.pid - 1, time, reader.clock)
+        key[2] = context.pid
+        key[3] = context.tid
+        key[4] = context.cpu
+        key[5] = context.mode
+        key[6] = context.error
+        key[7] = context.has_tid
         row = self.contexts.add()
         self.table.key[0] = row
         self.table.key[1] = stack

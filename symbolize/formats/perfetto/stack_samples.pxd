@@ -2,7 +2,7 @@ include "constants.pxi"
 include "../../proto/perfetto_trace_tags.pxi"
 from symbolize.formats.perfetto.packet_reader cimport PacketReader
 from symbolize.formats.perfetto.interned_state cimport InternedState
-from symbolize.formats.perfetto.samples cimport TraceSamples
+from symbolize.formats.perfetto.samples cimport SampleContext, TraceSamples
 from symbolize.formats.perfetto.sequences cimport Sequence
 
 
@@ -13,15 +13,10 @@ cdef class StackReader:
     cdef Py_ssize_t given
     cdef unsigned long long weight
     cdef unsigned long long task
-    cdef unsigned long long pid
-    cdef unsigned long long tid
     cdef unsigned long long execution
-    cdef unsigned long long cpu
-    cdef unsigned long long mode
     cdef unsigned long long iid
     cdef Py_ssize_t inline_begin
     cdef Py_ssize_t inline_end
-    cdef unsigned long long error
     cdef unsigned long long primary
     cdef bytes described
     cdef list followed

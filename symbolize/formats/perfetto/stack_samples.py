@@ -10,7 +10,7 @@ if not cython.compiled:
     from symbolize.formats.perfetto.constants import EMPTY, MASK32, MAX_DEPTH, MAX_FOLLOWERS, MAX_INT64, MAX_KEPT
     from symbolize.formats.perfetto.interned_state import InternedState
     from symbolize.formats.perfetto.packet_reader import PacketReader
-    from symbolize.formats.perfetto.samples import TraceSamples
+    from symbolize.formats.perfetto.samples import SampleContext, TraceSamples
     from symbolize.formats.perfetto.sequences import Sequence
     from symbolize.proto.perfetto_trace_tags import *
 
@@ -45,7 +45,7 @@ class StackReader:
         i: cython.Py_ssize_t
         count: cython.Py_ssize_t
         stack: cython.int
-        has_tid: cython.bint
+        context: SampleContext = samples.context
         self.read(state, begin, end)
         if reader.bad:
             return
@@ -53,12 +53,12 @@ class StackReader:
             if not state.find_context(state.tasks, self.task):
                 samples.rejected += 1
                 return
-            self.pid, self.tid = state.context_first, state.context_second
+            context.pid, context.tid = state.context_first, state.context_second
         if self.execution != 0:
             if not state.find_context(state.executions, self.execution):
                 samples.rejected += 1
                 return
-            self.cpu, self.mode = state.context_first, state.context_second
+            context.cpu, context.mode = state.context_first, state.context_second
         if self.inline_begin < 0 and self.iid == 0:
             samples.counter_only += 1
             return
@@ -85,21 +85,22 @@ class StackReader:
                 samples.weights[i] = self.scaled(samples.weights[i], multipliers[1 + i])
         if reader.clock == 0:
             reader.clock = seq.clock
-        has_tid = self.tid > 0
-        samples.count(
-            session[0], self.pid, self.tid - 1 if has_tid else 0, has_tid, self.cpu, self.mode, self.error,
-            stack, weight, count,
-        )  # fmt: skip
+        context.session = session[0]
+        context.has_tid = context.tid > 0
+        if context.has_tid:
+            context.tid -= 1
+        samples.count(stack, weight, count)
 
     def read(self, state: InternedState, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
-        """Read the fields of a StackSample into attributes."""
+        """Read the fields of a StackSample into attributes, and into the context of the next sample."""
         reader: PacketReader = self.reader
+        context: SampleContext = self.samples.context
         tag: cython.ulonglong
         outer: cython.Py_ssize_t
         i: cython.Py_ssize_t
         taken: cython.Py_ssize_t
-        self.task = self.execution = self.iid = self.error = self.primary = 0
-        self.pid = self.tid = self.cpu = self.mode = 0
+        self.task = self.execution = self.iid = self.primary = 0
+        context.clear()
         self.weight = 1
         self.given = 0
         self.inline_begin = -1
@@ -113,12 +114,12 @@ class StackReader:
                 outer = reader.enter()
                 state.parse_context(False)
                 reader.leave(outer)
-                self.pid, self.tid = state.context_first, state.context_second
+                context.pid, context.tid = state.context_first, state.context_second
             elif tag == STACK_SAMPLE_EXECUTION_CONTEXT:
                 outer = reader.enter()
                 state.parse_context(True)
                 reader.leave(outer)
-                self.cpu, self.mode = state.context_first, state.context_second
+                context.cpu, context.mode = state.context_first, state.context_second
             elif tag == STACK_SAMPLE_TASK_CONTEXT_IID:
                 self.task = reader.value
             elif tag == STACK_SAMPLE_EXECUTION_CONTEXT_IID:
@@ -128,8 +129,8 @@ class StackReader:
             elif tag == STACK_SAMPLE_CALLSTACK_IID:
                 self.iid = reader.value
             elif tag == STACK_SAMPLE_UNWIND_ERROR:
-                self.error = reader.trace.string(reader.content()[:MAX_ERROR])
-                self.error = TEXT_ERROR + self.error if self.error else 0
+                context.error = reader.trace.string(reader.content()[:MAX_ERROR])
+                context.error = TEXT_ERROR + context.error if context.error else 0
             elif tag == STACK_SAMPLE_PRIMARY_DESCRIPTOR:
                 self.described = reader.content()[:MAX_EVENT]
             elif tag == STACK_SAMPLE_PRIMARY_DESCRIPTOR_IID:
