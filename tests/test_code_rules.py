@@ -132,11 +132,10 @@ def test_a_module_is_an_idea(trees: dict[str, ast.Module]) -> None:
 
 
 def test_functions_have_few_parameters(trees: dict[str, ast.Module]) -> None:
-    """Kernels aside, which get their columns one by one: what belongs together is one value."""
-    kernels = {name_of(path) for path in SOURCES if path.read_text().startswith("# cython:")}
+    """What belongs together is one value."""
     long = []
     for name, tree in trees.items():
-        for node in ast.walk(tree) if name not in kernels else ():
+        for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 own = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
                 if len(own) - (own[:1] in (["self"], ["cls"])) > MAX_PARAMETERS:
