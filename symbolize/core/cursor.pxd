@@ -21,5 +21,6 @@ cdef class Cursor:
     cdef long long int64(self) noexcept nogil
     cdef unsigned long long tag(self) noexcept nogil
     cdef void skip_field(self, unsigned long long tag) noexcept nogil
+    cdef Py_ssize_t count_packed(self) noexcept nogil
     cdef Py_ssize_t enter(self) noexcept nogil
     cdef void leave(self, Py_ssize_t outer) noexcept nogil

@@ -181,6 +181,23 @@ class Cursor:
         else:
             self.bad = True
 
+    @cython.boundscheck(False)
+    def count_packed(self) -> cython.Py_ssize_t:
+        """Move over a packed list of varints; how many they are. Bounds are checked once, not for each byte."""
+        count: cython.Py_ssize_t = 0
+        i: cython.Py_ssize_t
+        outer: cython.Py_ssize_t = self.enter()
+        if self.bad or self.pos < 0 or self.end > len(self.data):
+            self.bad = True
+            return 0
+        for i in range(self.pos, self.end):
+            count += self.data[i] < LAST_BYTE
+        if self.pos < self.end and self.data[self.end - 1] >= LAST_BYTE:
+            self.pos = self.end - 1
+            self.bad = True
+        self.leave(outer)
+        return count
+
     def enter(self) -> cython.Py_ssize_t:
         """Narrow the cursor to the length-delimited content that starts here; the end to give to `leave`."""
         outer: cython.Py_ssize_t = self.end

@@ -65,16 +65,13 @@ class MessageColumns:
 
 def count_list(c: Cursor, wire: cython.int) -> cython.Py_ssize_t:
     """Move over a packed list of numbers of a wire type; how many they are."""
-    count: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
-    outer: cython.Py_ssize_t = c.enter()
-    if not c.bad and wire == FIXED64:
-        count = (c.end - c.pos) >> 3
-        c.bad = (c.end - c.pos) & 7 != 0
-    elif not c.bad:
-        for i in range(c.pos, c.end):
-            count += c.data[i] < LAST_BYTE
-        c.bad = c.pos < c.end and c.data[c.end - 1] >= LAST_BYTE
+    count: cython.Py_ssize_t
+    outer: cython.Py_ssize_t
+    if wire != FIXED64:
+        return c.count_packed()
+    outer = c.enter()
+    count = (c.end - c.pos) >> 3
+    c.bad |= (c.end - c.pos) & 7 != 0
     c.leave(outer)
     return count
 

@@ -31,7 +31,6 @@ cdef class PprofScan:
 
 
 cdef void walk(Cursor c) noexcept nogil
-cdef Py_ssize_t count_packed(Cursor c) noexcept nogil
 cdef void fail(PprofScan scan, Cursor c, int problem, Py_ssize_t at) noexcept nogil
 cdef void count_sample(PprofScan scan, Cursor c) noexcept nogil
 cdef void count_location(PprofScan scan, Cursor c) noexcept nogil

@@ -9,7 +9,7 @@ import cython
 
 if not cython.compiled:
     from symbolize.core.cursor import Cursor
-    from symbolize.core.protobuf import LAST_BYTE, NUMBER, VARINT, WIRE_TYPE
+    from symbolize.core.protobuf import NUMBER, VARINT, WIRE_TYPE
     from symbolize.proto.profile_tags import *
 
 CUT_SHORT = cython.declare(cython.int, 1)
@@ -52,21 +52,6 @@ def walk(c: Cursor) -> cython.void:
     """Check that the rest of the message consists of whole fields."""
     while c.pos < c.end and not c.bad:
         c.skip_field(c.tag())
-
-
-def count_packed(c: Cursor) -> cython.Py_ssize_t:
-    """Move over a packed list of varints; how many they are."""
-    count: cython.Py_ssize_t = 0
-    i: cython.Py_ssize_t
-    outer: cython.Py_ssize_t = c.enter()
-    if not c.bad:
-        for i in range(c.pos, c.end):
-            count += c.data[i] < LAST_BYTE
-        if c.pos < c.end and c.data[c.end - 1] >= LAST_BYTE:
-            c.pos = c.end - 1
-            c.bad = True
-    c.leave(outer)
-    return count
 
 
 def fail(scan: PprofScan, c: Cursor, problem: cython.int, at: cython.Py_ssize_t) -> cython.void:
@@ -118,12 +103,12 @@ def count_sample(scan: PprofScan, c: Cursor) -> cython.void:
         start = c.pos
         tag = c.tag()
         if tag == SAMPLE_LOCATION_ID_PACKED:
-            scan.stack += count_packed(c)
+            scan.stack += c.count_packed()
         elif tag == SAMPLE_LOCATION_ID:
             c.varint()
             scan.stack += 1
         elif tag == SAMPLE_VALUE_PACKED:
-            scan.values += count_packed(c)
+            scan.values += c.count_packed()
         elif tag == SAMPLE_VALUE:
             c.varint()
             scan.values += 1
@@ -206,7 +191,7 @@ def count(scan: PprofScan) -> None:
                 c.leave(outer)
                 scan.sample_types += tag == PROFILE_SAMPLE_TYPE
             elif tag == PROFILE_COMMENT_PACKED:
-                scan.comments += count_packed(c)
+                scan.comments += c.count_packed()
             elif tag == PROFILE_TIME_NANOS:
                 # pprof's rule: a second profile shows by its second time.
                 if scan.time != 0:
