@@ -135,8 +135,7 @@ class Reports:
         self._rows.append(ReportRow.of(report, subject, loaded.what, output))
         self._advice = self._advice or Advice(OPTION_HINTS)
         self._advice.add(report)
-        failures = (f"{failure.sentence}; names or lines may be missing, run again" for failure in report.failures)
-        self._warnings += (f"{subject}: {text}" for text in (*report.warnings, *failures))
+        self._warnings += (f"{subject}: {text}" for text in report.cautions)
 
     def wrote_symbols(self, output: str, addresses: int, modules: int) -> None:
         """Report on the symbols that were written for a trace."""

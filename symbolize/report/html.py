@@ -11,7 +11,7 @@ from symbolize.report.advice import Advice
 from symbolize.report.model import Report
 from symbolize.report.reason_texts import HINTS, Hints
 from symbolize.report.several import ReportRow
-from symbolize.report.text import by_weight, label, mapping_details, share, summary
+from symbolize.report.text import label, mapping_details, named, share, shares, summary
 
 STYLE: Final = """
 :root{color-scheme:light dark}
@@ -45,10 +45,7 @@ def section(report: Report, profile: str, output: str, hints: Hints = HINTS, *, 
     """The report on the input `profile`, written to `output` (empty: to none) unless what was there `is_kept`."""
     advice = Advice(hints)
     advice.add(report)
-    failures = (f"{failure.sentence}; names or lines may be missing, run again" for failure in report.failures)
-    warnings = "".join(
-        f'<p class="warning">warning: {text(each)}</p>' for each in (*advice.first, *report.warnings, *failures)
-    )
+    warnings = "".join(f'<p class="warning">warning: {text(each)}</p>' for each in (*advice.first, *report.cautions))
     hint_list = "".join(f"<li><b>{text(what)}</b>: {text(hint)}</li>" for what, hint in advice.sentences())
     written = f"Kept {output}: names are in it, and this run found none." if is_kept else f"Written to {output}."
     return (
@@ -74,12 +71,9 @@ def top_rows(report: Report) -> Iterator[str]:
 
 def mapping_rows(report: Report) -> Iterator[str]:
     """The mappings with samples in them as rows."""
-    for row in by_weight(report.mappings):
-        if row.locations:
-            shares = (share(value, report.sample_value) for value in (row.flat, row.cumulative))
-            details = "".join(f"<small>{text(each)}</small>" for each in mapping_details(report, row, False))
-            counts = f"{row.symbolized_locations:,}/{row.locations:,}"
-            yield cells((*shares, counts), 3) + f"<td>{text(label(row))}{details}</td>"
+    for row in report.by_weight():
+        details = "".join(f"<small>{text(each)}</small>" for each in mapping_details(report, row, False))
+        yield cells((*shares(report, row), named(row)), 3) + f"<td>{text(label(row))}{details}</td>"
 
 
 def table(heads: Sequence[str], rows: Iterable[str], numbers: int) -> str:

@@ -9,8 +9,11 @@ from symbolize.report.reason_texts import TEXTS
 
 SCHEMA_VERSION = 2
 PLAN_VERSION = 1
-DETAILS = ("approximate_lines", "without_lines", "had_names", "tried", "wanted")
-"""The fields of a mapping that the report on many profiles leaves out."""
+DETAILS = (
+    *("sample_count", "leaf_value", "symbolized_leaf_value", "shared_value", "decided_value"),
+    *("approximate_lines", "without_lines", "had_names", "tried", "wanted"),
+)
+"""The fields of a profile and of a mapping that the report on many profiles leaves out."""
 
 
 class Subject(Protocol):
@@ -37,21 +40,7 @@ def as_dict(
         "of": {"kind": of.kind, "detail": of.detail, "pid": of.pid, "process": of.process} if of is not None else None,
         "output": output,
         "kept": is_kept,
-        "samples": report.samples,
-        "sample_count": report.sample_count,
-        "sample_type": report.sample_type,
-        "unit": report.unit,
-        "sample_value": report.sample_value,
-        "locations": report.locations,
-        "symbolized_locations": report.symbolized_locations,
-        "value": report.value,
-        "symbolized_value": report.symbolized_value,
-        "symbolized_percent": round(report.percent, 4),
-        "leaf_value": report.leaf_value,
-        "symbolized_leaf_value": report.symbolized_leaf_value,
-        "leaf_percent": round(report.leaf_percent, 4),
-        "shared_value": report.shared_value,
-        "decided_value": report.decided_value,
+        **figures(report),
         "mappings": [mapping(row) for row in report.mappings],
         "failures": failures(report),
         "server_failures": server_failures(report),
@@ -67,16 +56,7 @@ def coverage(report: Report) -> dict[str, object]:
     """What was found and what was not, as plain data: the short form for the report on many profiles, without what is
     wrong with the run."""
     return {
-        "samples": report.samples,
-        "sample_type": report.sample_type,
-        "unit": report.unit,
-        "sample_value": report.sample_value,
-        "locations": report.locations,
-        "symbolized_locations": report.symbolized_locations,
-        "value": report.value,
-        "symbolized_value": report.symbolized_value,
-        "symbolized_percent": round(report.percent, 4),
-        "leaf_percent": round(report.leaf_percent, 4),
+        **{field: value for field, value in figures(report).items() if field not in DETAILS},
         "mappings": [
             {field: value for field, value in mapping(row).items() if field not in DETAILS}
             for row in report.mappings
@@ -86,6 +66,27 @@ def coverage(report: Report) -> dict[str, object]:
         "server_failures": server_failures(report),
         "caveats": report.caveats,
         "warnings": report.own_warnings,
+    }
+
+
+def figures(report: Report) -> dict[str, object]:
+    """How much is in a profile, and how much of it has names."""
+    return {
+        "samples": report.samples,
+        "sample_count": report.sample_count,
+        "sample_type": report.sample_type,
+        "unit": report.unit,
+        "sample_value": report.sample_value,
+        "locations": report.locations,
+        "symbolized_locations": report.symbolized_locations,
+        "value": report.value,
+        "symbolized_value": report.symbolized_value,
+        "symbolized_percent": round(report.percent, 4),
+        "leaf_value": report.leaf_value,
+        "symbolized_leaf_value": report.symbolized_leaf_value,
+        "leaf_percent": round(report.leaf_percent, 4),
+        "shared_value": report.shared_value,
+        "decided_value": report.decided_value,
     }
 
 

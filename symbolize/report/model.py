@@ -162,6 +162,17 @@ class Report:
         return [*self.own_warnings, *self.problems]
 
     @property
+    def cautions(self) -> list[str]:
+        """The warnings, and what failed, a sentence each, as people read them."""
+        failures = (f"{failure.sentence}; names or lines may be missing, run again" for failure in self.failures)
+        return [*self.warnings, *failures]
+
+    def by_weight(self, *, unused: bool = False) -> list[MappingRow]:
+        """The mappings that have locations, or all if `unused` ones count too, the heaviest first."""
+        rows = (row for row in self.mappings if row.locations or unused)
+        return sorted(rows, key=lambda row: (*(-each for each in row.weight), row.name))
+
+    @property
     def percent(self) -> float:
         """Percent of the frames, weighted by sample value, that have a name; 0 where no stack has a value."""
         return 100.0 * self.symbolized_value / self.value if self.value else 0.0
@@ -191,11 +202,8 @@ class Report:
     def caveats(self) -> list[str]:
         """A sentence on the binaries that named something and are not proved to be those that ran, the heaviest first,
         with the share of the value whose leaf they named; none if all are proved."""
-        rows = [
-            row
-            for row in sorted(self.mappings, key=lambda row: (*(-each for each in row.weight), row.name))
-            if row.files and not row.verified and row.symbolized_locations > row.had_names
-        ]
+        named = (row for row in self.by_weight() if row.symbolized_locations > row.had_names)
+        rows = [row for row in named if row.files and not row.verified]
         total = self.sample_value or 1.0
         shown = [
             f"{module_name(row.name or row.files[0])}, {100 * row.symbolized_flat / total:.1f} % "

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from symbolize.core.errors import printable
-from symbolize.core.terminal import DEFAULT_WIDTH, LEAST_WIDTH, Style, shortened, wrapped
+from symbolize.core.terminal import DEFAULT_WIDTH, LEAST_WIDTH, Style, wrapped
 from symbolize.report.advice import Advice
 from symbolize.report.model import MappingRow, Report
 from symbolize.report.reason_texts import HINTS, TEXTS, Hints
-from symbolize.report.text import INDENT, by_weight, how_sure, label, locations, share, warnings
+from symbolize.report.text import how_sure, locations, mapping_table, warnings
 
 
 def render(
@@ -18,15 +17,8 @@ def render(
     style, width = Style(colour), max(width, LEAST_WIDTH)
     advice = Advice(hints)
     advice.add(report)
-    lines = [*warnings(report, advice, style, width), style.bold(f"{'flat':>7} {'cum':>7}  {'locations':>9}  mapping")]
-    for row in by_weight(report.mappings):
-        if not row.locations and not verbose:
-            continue
-        flat, cumulative = (share(value, report.sample_value) for value in (row.flat, row.cumulative))
-        begin = f"{flat:>7} {cumulative:>7}  {row.locations:>9,}  "
-        lines.append(begin + shortened(label(row), width - len(begin)))
-        for text in details(row, verbose):
-            lines += [style.dim(line) for line in wrapped(printable(text), width, 2 * INDENT, INDENT)]
+    rows = [(row, f"{row.locations:,}", details(row, verbose)) for row in report.by_weight(unused=verbose)]
+    lines = [*warnings(report, advice, style, width), *mapping_table(report, "locations", rows, style, width)]
     text = report.no_samples or (
         f"there is a binary or a name for {report.leaf_percent:.1f} % of the value, and for {report.percent:.1f} % of "
         "the frames on the stacks"

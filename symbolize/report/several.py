@@ -13,7 +13,6 @@ from symbolize.core.terminal import LEAST_WIDTH, Style, cells, padded, shortened
 from symbolize.report.advice import INDENT, AdviceSums
 from symbolize.report.model import Report
 from symbolize.report.reason_texts import TEXTS
-from symbolize.report.text import by_weight
 
 LEAST_COLUMN: Final = 6
 """Cells of a column of names, however narrow the terminal."""
@@ -55,7 +54,7 @@ def misses_of(report: Report) -> str:
     and where; empty if there are none but that nothing was asked for, which is said once for all."""
     sums: dict[Reason, AdviceSums] = {}
     first: dict[Reason, str] = {}
-    for row in by_weight(report.mappings):
+    for row in report.by_weight():
         for reason, _, value in row.misses if report.sample_value else ():
             sums.setdefault(reason, AdviceSums()).add(row.missed_flat[reason], value, 1)
             first.setdefault(reason, base_name(row.name))

@@ -1,6 +1,6 @@
 """The report as text for a terminal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from symbolize.analysis.text import function_lines
@@ -31,7 +31,8 @@ def render(
     style, width = Style(colour), max(width, LEAST_WIDTH)
     advice = Advice(hints)
     advice.add(report)
-    lines = [*warnings(report, advice, style, width), *mapping_table(report, verbose, style, width)]
+    rows = [(row, named(row), mapping_details(report, row, verbose)) for row in report.by_weight(unused=verbose)]
+    lines = [*warnings(report, advice, style, width), *mapping_table(report, "named", rows, style, width)]
     lines += ["", *summary(report, style, width)]
     if report.top:
         lines += ["", *top_table(report, style, width)]
@@ -41,8 +42,7 @@ def render(
 
 def warnings(report: Report, advice: Advice, style: Style, width: int) -> Iterator[str]:
     """What a reader has to know first."""
-    texts = [*advice.first, *report.warnings]
-    texts += [f"{failure.sentence}; names or lines may be missing, run again" for failure in report.failures]
+    texts = [*advice.first, *report.cautions]
     for text in texts:
         for line in wrapped(f"warning: {printable(text)}", width, INDENT, ""):
             yield style.warning(line)
@@ -50,20 +50,18 @@ def warnings(report: Report, advice: Advice, style: Style, width: int) -> Iterat
         yield ""
 
 
-def mapping_table(report: Report, verbose: bool, style: Style, width: int) -> Iterator[str]:
-    """A row a mapping with samples in it, and below it the file used, and what was missed and why."""
-    counts = {id(row): f"{row.symbolized_locations:,}/{row.locations:,}" for row in report.mappings}
-    column = max([len("named"), *map(len, counts.values())])
-    yield style.bold(f"{'flat':>7} {'cum':>7}  {'named':>{column}}  mapping")
-    for row in by_weight(report.mappings):
-        if not row.locations and not verbose:
-            continue
-        flat, cumulative = (share(value, report.sample_value) for value in (row.flat, row.cumulative))
-        begin = f"{flat:>7} {cumulative:>7}  {counts[id(row)]:>{column}}  "
+def mapping_table(
+    report: Report, head: str, rows: Sequence[tuple[MappingRow, str, Iterable[str]]], style: Style, width: int
+) -> Iterator[str]:
+    """A row a mapping, each with what is in the column `head`, and what is said below it."""
+    column = max([len(head), *(len(number) for _, number, _ in rows)])
+    yield style.bold(f"{'flat':>7} {'cum':>7}  {head:>{column}}  mapping")
+    for row, number, details in rows:
+        flat, cumulative = shares(report, row)
+        begin = f"{flat:>7} {cumulative:>7}  {number:>{column}}  "
         yield begin + shortened(label(row), width - len(begin))
-        for text in mapping_details(report, row, verbose):
-            for line in wrapped(printable(text), width, 2 * INDENT, INDENT):
-                yield style.dim(line)
+        for text in details:
+            yield from map(style.dim, wrapped(printable(text), width, 2 * INDENT, INDENT))
 
 
 def mapping_details(report: Report, row: MappingRow, verbose: bool) -> Iterator[str]:
@@ -144,9 +142,14 @@ def top_table(report: Report, style: Style, width: int) -> Iterator[str]:
     yield from lines
 
 
-def by_weight(rows: Iterable[MappingRow]) -> list[MappingRow]:
-    """Mappings, the heaviest first."""
-    return sorted(rows, key=lambda row: (*(-each for each in row.weight), row.name))
+def shares(report: Report, row: MappingRow) -> tuple[str, str]:
+    """The parts of the samples with their leaf in a mapping, and with it on their stack."""
+    return share(row.flat, report.sample_value), share(row.cumulative, report.sample_value)
+
+
+def named(row: MappingRow) -> str:
+    """How many locations of a mapping have names, of how many."""
+    return f"{row.symbolized_locations:,}/{row.locations:,}"
 
 
 def share(value: float, total: float) -> str:
