@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, Never
 
 from symbolize.batch.manifest import IGNORED, Renewed, State
 from symbolize.batch.monitoring.logs import JsonLog
-from symbolize.batch.monitoring.observers import Observer, ObserverGroup, duration, one_line, rate_text
-from symbolize.batch.monitoring.summary import Summary, Tally, write_quarantine
+from symbolize.batch.monitoring.observers import Observer, ObserverGroup, Tally, duration, one_line, rate_text
+from symbolize.batch.monitoring.summary import Summary, write_quarantine
 from symbolize.cli.hints import OPTION_HINTS
 from symbolize.cli.options import NO_SAMPLES, print_error, print_output
 from symbolize.core.closing import Closeable

@@ -73,7 +73,7 @@ def mapping_rows(report: Report) -> Iterator[str]:
     """The mappings with samples in them as rows."""
     for row in report.by_weight():
         details = "".join(f"<small>{text(each)}</small>" for each in mapping_details(report, row, False))
-        yield cells((*shares(report, row), named(row)), 3) + f"<td>{text(label(row))}{details}</td>"
+        yield cells((*shares(report, row), named(row)), 3) + f"<td>{text(label(row.name, row.build_id))}{details}</td>"
 
 
 def table(heads: Sequence[str], rows: Iterable[str], numbers: int) -> str:

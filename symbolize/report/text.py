@@ -59,7 +59,7 @@ def mapping_table(
     for row, number, details in rows:
         flat, cumulative = shares(report, row)
         begin = f"{flat:>7} {cumulative:>7}  {number:>{column}}  "
-        yield begin + shortened(label(row), width - len(begin))
+        yield begin + shortened(label(row.name, row.build_id), width - len(begin))
         for text in details:
             yield from map(style.dim, wrapped(printable(text), width, 2 * INDENT, INDENT))
 
@@ -164,9 +164,9 @@ def locations(row: MappingRow, number: int) -> str:
     return f"{number:,} location{'s' * (number != 1)}"
 
 
-def label(row: MappingRow) -> str:
-    """What a mapping is called."""
-    return printable(row.name) or ("(no file name)" if row.build_id else "(no mapping)")
+def label(name: str, build_id: str) -> str:
+    """What a mapping or binary is called, by its recorded name and its build id."""
+    return printable(name) or ("(no file name)" if build_id else "(no mapping)")
 
 
 def how_sure(row: MappingRow) -> str:

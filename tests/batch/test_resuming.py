@@ -13,7 +13,8 @@ from symbolize.batch import tasks as batch_tasks
 from symbolize.batch.engines.engine import Task, TaskFailure
 from symbolize.batch.job import Batch
 from symbolize.batch.manifest import Manifest, State
-from symbolize.batch.monitoring.summary import Summary, Tally
+from symbolize.batch.monitoring.observers import Tally
+from symbolize.batch.monitoring.summary import Summary
 from symbolize.core.errors import OutputError
 from symbolize.enrich.edits import Edits
 from symbolize.formats import load

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.batch.manifest import State
-from symbolize.batch.monitoring.observers import Observer, Warn, input_fields, one_line
+from symbolize.batch.monitoring.observers import Observer, Tally, Warn, input_fields, one_line, table_fields
 from symbolize.core.errors import OutputError
 from symbolize.core.files import os_error_text
 
@@ -48,8 +48,7 @@ class JsonLog(Observer):
         self._is_torn = False
         self._has_begun = False
         self._stage = ""
-        self._counts = {State.DONE: 0, State.QUARANTINED: 0}
-        self._incomplete = 0
+        self._tally = Tally()
         try:
             if name == STANDARD_OUTPUT:
                 sys.stdout.flush()
@@ -91,9 +90,7 @@ class JsonLog(Observer):
 
     def handled(self, item: Item, result: InputResult) -> None:
         """The event "input"."""
-        if result.state in self._counts:
-            self._counts[result.state] += 1
-        self._incomplete += result.state == State.DONE and bool(result.reason)
+        self._tally.handled(item, result)
         outputs = [
             {
                 "path": row.output,
@@ -124,23 +121,15 @@ class JsonLog(Observer):
 
     def decoded(self, result: DecodeResult) -> None:
         """The event "binary"."""
-        self._write(
-            "binary",
-            {
-                "key": result.key,
-                "addresses": result.addresses,
-                "bytes": result.size,
-                "seconds": round(result.seconds, 6),
-                "failure": result.failure,
-            },
-        )
+        figures = table_fields(result.addresses, result.size, result.seconds, result.failure)
+        self._write("binary", {"key": result.key} | figures)
 
     def close(self) -> None:
         """The event "ended"."""
         if self._file < 0:
             return
-        counts = {"done": self._counts[State.DONE], "quarantined": self._counts[State.QUARANTINED]}
-        self._write("ended", counts | {"incomplete": self._incomplete})
+        done, quarantined = self._tally.by_state[State.DONE], self._tally.by_state[State.QUARANTINED]
+        self._write("ended", {"done": done, "quarantined": quarantined, "incomplete": self._tally.incomplete})
         os.close(self._file)
         self._file = -1
         if self._lost:

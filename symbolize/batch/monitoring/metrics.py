@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter as Counts
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +15,7 @@ from symbolize.batch.engines.engine import TaskFailure
 from symbolize.batch.fetching import NOT_NEEDED
 from symbolize.batch.manifest import IGNORED, UNREACHABLE, State
 from symbolize.batch.monitoring.aggregates import has_values
-from symbolize.batch.monitoring.observers import Observer
+from symbolize.batch.monitoring.observers import Observer, Tally, state_text
 from symbolize.binaries.store import ERRORS
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
@@ -118,7 +117,7 @@ class Metrics(Observer, Collector):
         self._clock = clock
         self._stage = ""
         self._types: set[tuple[str, str]] = set()
-        self._inputs: Counts[str] = Counts()
+        self._tally = Tally()
         self._waiting = 0
         self._percents, self._profiles = 0.0, 0
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -182,16 +181,14 @@ class Metrics(Observer, Collector):
             self._set("end_time_seconds", self._clock())
             self._set("exit_code", self._exit_code)
             self._set("up", 0)
-            for stage in PASSES:
-                self._set("pass", 0, stage)
+            self._show_pass("")
 
     def began(self, waiting: int, done: int, quarantined: int, renewed: Mapping[str, int]) -> None:
         """Count what waits, and what earlier runs did."""
         with self._lock:
-            before = done - self._inputs["done"], quarantined - self._inputs["quarantined"]
-            skipped = max(self._inputs["skipped"], sum(max(number, 0) for number in before))
-            self._add("inputs_total", skipped - self._inputs["skipped"], "skipped")
-            self._inputs["skipped"] = skipped
+            skipped = self._tally.finished_before
+            self._tally.began(waiting, done, quarantined, renewed)
+            self._add("inputs_total", self._tally.finished_before - skipped, "skipped")
             self._read_manifest()
             self._waiting = waiting
             self._set("inputs_waiting", waiting)
@@ -227,23 +224,26 @@ class Metrics(Observer, Collector):
     def rested(self) -> None:
         """There is no pass."""
         with self._lock:
-            for stage in PASSES:
-                self._set("pass", 0, stage)
+            self._show_pass("")
 
     def entered(self, stage: str, total: int) -> None:
         """Note the pass."""
         with self._lock:
             self._stage = stage
-            for each in PASSES:
-                self._set("pass", each == stage, each)
+            self._show_pass(stage)
             self._set("pass_tasks", total, stage)
             self._set("pass_tasks_finished", 0, stage)
             self._set("last_progress_time_seconds", self._clock())
+
+    def _show_pass(self, stage: str) -> None:
+        for each in PASSES:
+            self._set("pass", each == stage, each)
 
     def handled(self, item: Item, result: InputResult) -> None:
         """Count an input, with its profiles."""
         with self._lock:
             self._task_done()
+            self._tally.handled(item, result)
             self._metrics["input_seconds"].labels(self._stage).observe(result.seconds)
             if result.state == State.SCANNED:
                 self._add("inputs_put_off_total", 1)
@@ -252,9 +252,7 @@ class Metrics(Observer, Collector):
             self._set("inputs_waiting", self._waiting)
             self._add("input_bytes_total", max(item.size, 0))
             if result.state in (State.DONE, State.QUARANTINED):
-                status = result.state.name.lower()
-                self._inputs[status] += 1
-                self._add("inputs_total", 1, status)
+                self._add("inputs_total", 1, state_text(result.state))
             if result.state == State.QUARANTINED:
                 reason = result.reason if result.reason in REASONS else OTHER
                 self._add("quarantined_total", 1, reason)

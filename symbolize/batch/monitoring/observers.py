@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from symbolize.batch.manifest import State
@@ -96,6 +97,59 @@ class ObserverGroup(Observer):
     decoded = _forwarded("decoded")
 
 
+class Tally(Observer):
+    """Counts what a run of a batch did; the manifest has the inputs of earlier runs too. Report, log and metrics show
+    these figures."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._started = clock()
+        self.by_state = dict.fromkeys(State, 0)
+        self.done_before = self.quarantined_before = 0
+        self.incomplete = 0
+        self.problems = 0
+        self.input_bytes = self.output_bytes = 0
+        self.tables = 0
+        self.table_seconds = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began."""
+        return self._clock() - self._started
+
+    @property
+    def finished(self) -> int:
+        """Inputs that were symbolized or quarantined."""
+        return self.by_state[State.DONE] + self.by_state[State.QUARANTINED]
+
+    @property
+    def finished_before(self) -> int:
+        """Inputs that earlier runs symbolized or quarantined."""
+        return self.done_before + self.quarantined_before
+
+    def began(self, waiting: int, done: int, quarantined: int, renewed: Mapping[str, int]) -> None:
+        """What is done and was not done by this run was done by earlier ones."""
+        self.done_before = max(self.done_before, done - self.by_state[State.DONE])
+        self.quarantined_before = max(self.quarantined_before, quarantined - self.by_state[State.QUARANTINED])
+
+    def problem(self, where: str, text: str) -> None:
+        """Count it."""
+        self.problems += 1
+
+    def handled(self, item: Item, result: InputResult) -> None:
+        """Count it."""
+        self.by_state[result.state] += 1
+        self.incomplete += result.state == State.DONE and bool(result.reason)
+        if result.state != State.SCANNED:
+            self.input_bytes += max(item.size, 0)
+        self.output_bytes += sum(row.size for row in result.profiles)
+
+    def decoded(self, result: DecodeResult) -> None:
+        """Count it."""
+        self.tables += not result.failure
+        self.table_seconds += result.seconds
+
+
 def state_text(state: State) -> str:
     """The state of an input in JSON: "new", "put-off", "done" or "quarantined"."""
     return "put-off" if state == State.SCANNED else state.name.lower()
@@ -112,6 +166,11 @@ def input_fields(uri: str, size: int, result: InputResult | InputRow) -> dict[st
         "attempts": result.attempts,
         "seconds": round(result.seconds, 6),
     }
+
+
+def table_fields(addresses: int, size: int, seconds: float, failure: str) -> dict[str, Any]:
+    """The fields of a symbol table in JSON."""
+    return {"addresses": addresses, "bytes": size, "seconds": round(seconds, 6), "failure": failure}
 
 
 def one_line(detail: str) -> str:

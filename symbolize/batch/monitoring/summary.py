@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from symbolize.analysis.units import quantity
 from symbolize.batch.manifest import Manifest, State
 from symbolize.batch.monitoring.aggregates import BinaryAggregates, BinarySums, Percents, has_values
-from symbolize.batch.monitoring.observers import Observer, duration, input_fields, one_line, rate_text
+from symbolize.batch.monitoring.observers import Tally, duration, input_fields, one_line, rate_text, table_fields
 from symbolize.batch.pending_events import PendingEvents
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import printable
@@ -21,10 +20,7 @@ from symbolize.core.terminal import DEFAULT_WIDTH, LEAST_WIDTH, Style, padded, s
 from symbolize.formats.files import output_file
 from symbolize.report import HINTS, TEXTS, Hints
 from symbolize.report.advice import INDENT, Advice
-
-if TYPE_CHECKING:
-    from symbolize.batch.manifest import InputResult, Item
-    from symbolize.batch.tasks import DecodeResult
+from symbolize.report.text import label
 
 SCHEMA_VERSION: Final = 1
 HEAVIEST: Final = 10
@@ -42,53 +38,6 @@ SEARCHED: Final = frozenset(
     )
 )
 """Reasons that files help against which were added to the folders."""
-
-
-class Tally(Observer):
-    """Counts what this run of a batch did; the manifest has the inputs of earlier runs too."""
-
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
-        self._started = clock()
-        self._by_state = dict.fromkeys(State, 0)
-        self.done_before = 0
-        self.quarantined_before = 0
-        self.problems = 0
-        self.input_bytes = 0
-        self.output_bytes = 0
-        self.tables = 0
-        self.table_seconds = 0.0
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the run began."""
-        return self._clock() - self._started
-
-    @property
-    def finished(self) -> int:
-        """Inputs that were symbolized or quarantined."""
-        return self._by_state[State.DONE] + self._by_state[State.QUARANTINED]
-
-    def began(self, waiting: int, done: int, quarantined: int, renewed: Mapping[str, int]) -> None:
-        """What is done and was not done by this run was done by earlier ones."""
-        self.done_before = max(self.done_before, done - self._by_state[State.DONE])
-        self.quarantined_before = max(self.quarantined_before, quarantined - self._by_state[State.QUARANTINED])
-
-    def problem(self, where: str, text: str) -> None:
-        """Count it."""
-        self.problems += 1
-
-    def handled(self, item: Item, result: InputResult) -> None:
-        """Count it."""
-        self._by_state[result.state] += 1
-        if result.state != State.SCANNED:
-            self.input_bytes += max(item.size, 0)
-        self.output_bytes += sum(row.size for row in result.profiles)
-
-    def decoded(self, result: DecodeResult) -> None:
-        """Count it."""
-        self.tables += not result.failure
-        self.table_seconds += result.seconds
 
 
 class Summary(Closeable):
@@ -209,7 +158,7 @@ class Summary(Closeable):
         """The symbol tables, by the files that they were made of and by build id."""
         found: dict[str, dict[str, Any]] = {}
         for _, files, addresses, size, seconds, failure in self._manifest.binaries():
-            table = {"addresses": addresses, "bytes": size, "seconds": round(seconds, 6), "failure": failure}
+            table = table_fields(addresses, size, seconds, failure)
             for path, build_id in json.loads(files):
                 found.setdefault(path, table)
                 if build_id:
@@ -331,10 +280,9 @@ class Summary(Closeable):
 
     def _missing(self, sums: BinarySums, width: int) -> Iterator[str]:
         """A binary with the reasons why it lacks names."""
-        name = sums.name or ("(no file name)" if sums.build_id else "(no mapping)")
         build_id = printable(sums.build_id)[:12] or "-"
         share = f"{self._percent(sums.missing):.1f} %"
-        name = padded(shortened(printable(name), NAME_WIDTH), NAME_WIDTH)
+        name = padded(shortened(label(sums.name, sums.build_id), NAME_WIDTH), NAME_WIDTH)
         yield f"{name} {build_id:<12} {sums.profiles:>8} {share:>8}"
         detail = f" ({cut(one_line(sums.detail))})" if sums.detail else ""
         for code, (locations, missed) in sums.misses.items():

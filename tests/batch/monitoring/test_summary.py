@@ -14,7 +14,8 @@ import pytest
 from symbolize.batch.manifest import DecodeRequest, InputResult, Manifest, State
 from symbolize.batch.monitoring import aggregates as totals
 from symbolize.batch.monitoring.aggregates import BinaryAggregates, Percents, base_name
-from symbolize.batch.monitoring.summary import Summary, Tally, write_quarantine
+from symbolize.batch.monitoring.observers import Tally
+from symbolize.batch.monitoring.summary import Summary, write_quarantine
 from symbolize.core.errors import OutputError
 from symbolize.storage.input_names import Input
 from tests.support import batch_events as events
