@@ -23,51 +23,29 @@ class ServerMetrics:
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
-        self._requests = Counter("symbolize_http_requests", "Requests answered", ["path", "status"], registry=registry)
+        counter = partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry, multiprocess_mode=LIVE)
+        self._requests = counter("symbolize_http_requests", "Requests answered", ["path", "status"])
         self._seconds = Histogram(
             "symbolize_http_seconds", "Seconds until the answer began", ["path"], registry=registry
         )
-        self._in_flight = Gauge(
-            "symbolize_http_in_flight", "Requests without an answer", registry=registry, multiprocess_mode=LIVE
-        )
-        self._refused = Counter(
-            "symbolize_http_refused", "Requests refused because of a limit", ["reason"], registry=registry
-        )
-        self._received = Counter("symbolize_http_received_bytes", "Bytes of bodies received", registry=registry)
-        self._sent = Counter("symbolize_http_sent_bytes", "Bytes of bodies sent", registry=registry)
-        self._admitted = Gauge(
-            "symbolize_work", "Requests worked on or waiting", ["lane"], registry=registry, multiprocess_mode=LIVE
-        )
-        self._oldest = Gauge(
-            "symbolize_work_seconds",
-            "Seconds since the oldest request that is worked on began",
-            ["lane"],
-            registry=registry,
-            multiprocess_mode="livemax",
-        )
-        self._open = Gauge(
-            "symbolize_open_binaries", "Binaries that are open", registry=registry, multiprocess_mode=LIVE
-        )
-        self._open_bytes = Gauge(
-            "symbolize_open_bytes", "Bytes of their tables and symbols", registry=registry, multiprocess_mode=LIVE
-        )
-        self._modules = Counter(
-            "symbolize_modules", "Modules asked for: open, opened, unknown, failed", ["result"], registry=registry
-        )
-        self._tables = Counter(
-            "symbolize_tables", "Tables of opened binaries: cached, built, partial", ["result"], registry=registry
-        )
-        self._frames = Counter("symbolize_frames", "Frames asked for", ["result"], registry=registry)
-        self._files = Counter("symbolize_files", "Debug files asked for", ["kind", "result"], registry=registry)
-        self._forwarded = Counter(
-            "symbolize_forwarded",
-            "Messages handed on by the status of the answer, none without one, repeated if it was there already",
-            ["status"],
-            registry=registry,
-        )
-        self._forwarded_bytes = Counter(
-            "symbolize_forwarded_bytes", "Bytes of messages handed on, before compression", registry=registry
-        )
+        self._in_flight = gauge("symbolize_http_in_flight", "Requests without an answer")
+        self._refused = counter("symbolize_http_refused", "Requests refused because of a limit", ["reason"])
+        self._received = counter("symbolize_http_received_bytes", "Bytes of bodies received")
+        self._sent = counter("symbolize_http_sent_bytes", "Bytes of bodies sent")
+        self._admitted = gauge("symbolize_work", "Requests worked on or waiting", ["lane"])
+        age = "Seconds since the oldest request that is worked on began"
+        self._oldest = gauge("symbolize_work_seconds", age, ["lane"], multiprocess_mode="livemax")
+        self._open = gauge("symbolize_open_binaries", "Binaries that are open")
+        self._open_bytes = gauge("symbolize_open_bytes", "Bytes of their tables and symbols")
+        self._modules = counter("symbolize_modules", "Modules asked for: open, opened, unknown, failed", ["result"])
+        self._tables = counter("symbolize_tables", "Tables of opened binaries: cached, built, partial", ["result"])
+        self._frames = counter("symbolize_frames", "Frames asked for", ["result"])
+        self._files = counter("symbolize_files", "Debug files asked for", ["kind", "result"])
+        status = "Messages handed on by the status of the answer, none without one, repeated if it was there already"
+        self._forwarded = counter("symbolize_forwarded", status, ["status"])
+        size = "Bytes of messages handed on, before compression"
+        self._forwarded_bytes = counter("symbolize_forwarded_bytes", size)
 
     def began(self) -> None:
         """Count a request that is there."""
