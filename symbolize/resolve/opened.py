@@ -187,9 +187,14 @@ class OpenFiles(Pooled):
     files: Sequence[tuple[str, str]] = ()
 
     @property
+    def changes(self) -> list[ReadFailure]:
+        """The files that changed since they were opened."""
+        return [ChangedFile(image.path, CHANGED) for image in self.images if image.has_changed]
+
+    @property
     def is_outdated(self) -> bool:
         """Whether a file changed since it was opened."""
-        return any(image.has_changed for image in self.images)
+        return bool(self.changes)
 
     def close(self) -> None:
         """Close the files."""
@@ -269,8 +274,8 @@ class OpenBinaries(Closeable):
         self._asked.append((key, opened))
         if opened is not before:
             self._new.add(opened)
-            changed = [image.path for image in before.images if image.has_changed] if before is not None else []
-            self.reopened = ChangedFile(changed[0], CHANGED) if changed else self.reopened
+            changes = before.changes if before is not None else []
+            self.reopened = next(iter(changes), self.reopened)
         return opened
 
     def _opened(self, found: BinaryMatch) -> OpenFiles:
@@ -298,8 +303,7 @@ class OpenBinaries(Closeable):
         """
         found: ReadFailure | None = None
         for key, opened in dict(self._asked).items():
-            failures = [*opened.failures]
-            failures += [ChangedFile(image.path, CHANGED) for image in opened.images if image.has_changed]
+            failures = [*opened.failures, *opened.changes]
             paths = [*opened.unusable, *(failure.source for failure in failures)]
             if opened in self._new:
                 paths += [image.path for image in opened.images]

@@ -44,7 +44,7 @@ from symbolize.serve.debug_files import (
 )
 from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.metrics import ServerMetrics
-from symbolize.serve.modules import FRESH_SECONDS, PATIENCE, HeldModule, Modules
+from symbolize.serve.modules import PATIENCE, HeldModule, Modules
 from symbolize.serve.profiles import Job, Origin, Symbolized, symbolized
 from symbolize.serve.protocol import CONNECTION, GuardedProtocol
 from symbolize.serve.request_bodies import RequestBodies, check_encoding, decoded, for_child
@@ -91,6 +91,7 @@ MAX_JSON: Final = 16 << 20
 SMALL: Final = 128 << 10
 """Bytes of a request that is read at once: a thread would take longer."""
 MAX_ATTEMPTS: Final = 3
+"""How often a binary is asked for that is closed for others, or looked for anew after a walk, before it is held."""
 MAX_HOPS: Final = 8
 """Servers that a request for a file went through, after which it is not passed on."""
 NOTED: Final = 5.0
@@ -439,6 +440,7 @@ class SymbolApp:
         return found
 
     async def _module(self, build_id: str) -> FoundFrames:
+        """The module with an id, held, or why there is none."""
         modules = self.services.modules
         for attempt in range(MAX_ATTEMPTS):
             module = modules.hold(build_id)
@@ -574,8 +576,7 @@ class SymbolApp:
         try:
             return await self.files.run(look)
         except ChangedFile:
-            await self.slow.run(partial(self.services.modules.walk_again, FRESH_SECONDS, PATIENCE))
-            return await self.files.run(look)
+            return await self.slow.run(partial(self.services.modules.after_walk, look))
 
     async def walk(self, request: Request) -> Response:
         """Walk the folders now: what has come, gone or changed counts in all workers from then on."""

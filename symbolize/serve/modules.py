@@ -5,9 +5,10 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from symbolize.resolve.module import Module
 from symbolize.resolve.opened import BinaryPool, OpenBinaries
 from symbolize.serve.metrics import ServerMetrics
 from symbolize.symbols import Binary, TableCache
+
+T = TypeVar("T")
 
 MAX_OPEN: Final = 256
 """Binaries that are open at a time."""
@@ -145,8 +148,7 @@ class Modules:
         except SymbolizeError:
             if all(is_same_file(entry, entry.path) for entry in self.files(build_id)):
                 raise
-            self.walk_again(FRESH_SECONDS, PATIENCE)
-            return self._open_known(build_id)
+            return self.after_walk(partial(self._open_known, build_id))
 
     def _open_known(self, build_id: str) -> bool:
         """As `open`, by what is known of the folders."""
@@ -219,6 +221,12 @@ class Modules:
                 self._walk(self.roots)
         self._notice_walk()
         return is_mine
+
+    def after_walk(self, ask: Callable[[], T]) -> T:
+        """The answer of `ask`, for which a file was not what it was when the folders were walked, after another walk.
+        Who asks by build id, without a mapping, asks twice at most, as `MappingResolver.resolve` does for mappings."""
+        self.walk_again(FRESH_SECONDS, PATIENCE)
+        return ask()
 
     def walk_uploads(self, folder: str) -> None:
         """Learn of the files in one of the folders."""
