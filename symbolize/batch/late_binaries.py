@@ -15,12 +15,13 @@ from typing import Final, NamedTuple, Self
 
 from symbolize.batch.manifest import Manifest, State
 from symbolize.binaries import BinaryIndex, Kind, find_recorded, is_build_id, plain_build_id
-from symbolize.binaries.layouts import SPECIAL_NAMES
+from symbolize.binaries.layouts import KERNEL_LISTS, SPECIAL_NAMES
 from symbolize.core.arrays import distinct
 from symbolize.core.closing import Closeable
-from symbolize.core.mapped_names import Mapped, base_name, is_no_file, mapped_by
+from symbolize.core.mapped_names import base_name, is_no_file
 from symbolize.profile import NONE, Profile
 from symbolize.report import Report
+from symbolize.resolve.providers.kernel import VDSO_FILES, is_kernel, is_vdso, module_files, module_name
 
 MAX_NAME: Final = 4096
 """Characters of the name of a mapping; one with a longer name is not waited for."""
@@ -29,10 +30,6 @@ MAX_KNOWN: Final = 1 << 16
 REST: Final = 10
 """So many times as long as a look took is no other look, so that looking takes a tenth of the time at most."""
 KINDS: Final[tuple[Kind, ...]] = ("executable", "debuginfo")
-KERNEL: Final = re.compile(r"\[(guest\.)?kernel.*|.*/vmlinu[xz][^/]*|/proc/kcore")
-KERNEL_FILES: Final = ("kernel", "kallsyms", "system-map")
-MODULE: Final = re.compile(r"(?:\[|.*/)?([\w-]+)(?:\]|\.ko(?:\.\w+)?)")
-VDSO_FILES: Final = ("vdso.so", "vdso64.so", "vdso32.so", "vdso", "linux-vdso.so.1")
 
 
 class Want(NamedTuple):
@@ -96,9 +93,8 @@ def is_lasting(build_id: str, name: str) -> bool:
     """Whether a mapping is of a file, the kernel or the vdso, and not of memory that nothing names later."""
     if len(name) > MAX_NAME:
         return False
-    if build_id or (name and not is_no_file(name)) or mapped_by(name) is Mapped.VDSO:
-        return True
-    return KERNEL.fullmatch(name) is not None or (name[:1] == "[" and MODULE.fullmatch(name) is not None)
+    is_file = bool(build_id) or (name != "" and not is_no_file(name))
+    return is_file or is_vdso(name) or is_kernel(name) or module_name(name) != ""
 
 
 def marks(index: BinaryIndex, build_id: str, name: str) -> frozenset[str]:
@@ -118,20 +114,19 @@ def marks(index: BinaryIndex, build_id: str, name: str) -> frozenset[str]:
 def special_files(index: BinaryIndex, name: str) -> Iterator[str]:
     """The files for a mapping that are not found by the name that it has."""
     base = base_name(name)
+    names: Iterable[str] = ()
     patterns = [re.escape(base) + r"\.sym"] if base else []
-    if KERNEL.fullmatch(name):
-        patterns += [SPECIAL_NAMES[kind].pattern for kind in KERNEL_FILES]
-    elif mapped_by(name) is Mapped.VDSO:
-        for file in VDSO_FILES:
-            yield from (entry.path for entry in index.with_name(file))
-    elif (match := MODULE.fullmatch(name)) is not None and (name[:1] == "[" or ".ko" in base):
-        module = re.sub("[-_]", "[-_]", match[1])
-        patterns.append(rf"{module}\.ko\.(xz|gz|zst)")
-        for spelling in dict.fromkeys((match[1], match[1].replace("_", "-"), match[1].replace("-", "_"))):
-            for file in (f"{spelling}.ko", f"{spelling}.ko.debug"):
-                yield from (entry.path for entry in index.with_name(file))
+    if is_kernel(name):
+        patterns += [SPECIAL_NAMES[kind].pattern for kind in KERNEL_LISTS]
+    elif is_vdso(name):
+        names = VDSO_FILES
+    elif module := module_name(name):
+        names = module_files(module)
+        patterns.append(re.escape(module).replace("_", "[-_]") + r"\.ko\.(xz|gz|zst)")
     if "!" in name:
         patterns.append(re.escape(name.partition("!")[0].rpartition("/")[2]))
+    for file in names:
+        yield from (entry.path for entry in index.with_name(file))
     for pattern in patterns:
         yield from (entry.path for entry in index.special(re.compile(pattern)))
 

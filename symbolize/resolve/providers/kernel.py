@@ -67,6 +67,8 @@ MAX_PACKED, MAX_UNPACKED = 256 << 20, 1 << 30
 WIDE_VDSO = ("vdso64.so", "vdso.so", "vdso", "linux-vdso.so.1", "linux-vdso64.so.1")
 NARROW_VDSO = ("vdso32.so", "vdsox32.so", "linux-gate.so.1", "linux-vdso32.so.1", "vdso.so", "vdso")
 VDSO_SUFFIXES = ("", ".debug", ".dbg")
+VDSO_FILES = frozenset(name + suffix for name in (*WIDE_VDSO, *NARROW_VDSO) for suffix in VDSO_SUFFIXES)
+"""All names of the vdso's files."""
 
 
 def is_kernel(filename: str) -> bool:
@@ -353,6 +355,11 @@ def module_name(filename: str) -> str:
     return "" if match is None or match[1] in NO_MODULES else match[1].replace("-", "_")
 
 
+def module_files(name: str) -> tuple[str, ...]:
+    """What the files of the kernel module of this name are called, unless they are packed."""
+    return f"{name}.ko", f"{name.replace('_', '-')}.ko", f"{name}.ko.debug"
+
+
 class KernelModules:
     """Kernel modules below the roots of `index` that an ordinary lookup does not find."""
 
@@ -374,7 +381,7 @@ class KernelModules:
         release = release_in(mapping.filename) or release
         if not release:
             return None
-        for file in {f"{name}.ko", f"{name.replace('_', '-')}.ko", f"{name}.ko.debug"}:
+        for file in module_files(name):
             for entry in self._index.with_name(file):
                 if f"/{release}/" in entry.path:
                     binary, _ = self._opened.one(BinaryMatch([entry.path], entry.build_id or ""))
