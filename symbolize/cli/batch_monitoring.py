@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Never
 
 from symbolize.batch.manifest import IGNORED, Renewed, State
 from symbolize.batch.monitoring.logs import JsonLog
-from symbolize.batch.monitoring.observers import Observer, ObserverGroup, Tally, duration, one_line, rate_text
+from symbolize.batch.monitoring.observers import PASSES, Observer, ObserverGroup, Tally, duration, one_line, rate_text
 from symbolize.batch.monitoring.summary import Summary, write_quarantine
 from symbolize.cli.hints import OPTION_HINTS
 from symbolize.cli.options import NO_SAMPLES, print_error, print_output
@@ -45,7 +45,6 @@ TICK: Final = 1.0
 MAX_NAMED: Final = 20
 """Quarantined inputs that are named above a bar; the list at the end has all."""
 
-UNITS: Final = {"scan": "inputs", "fetch": "files", "decode": "binaries", "rewrite": "inputs"}
 RENEWED: Final = {
     Renewed.ASKED: "as asked with --again",
     Renewed.CHANGED: "because the input has changed",
@@ -112,7 +111,7 @@ class BatchProgress(Observer):
         self._stage, self._total, self._done = stage, total, 0
         self._results.clear()
         self._entered = self._last = self._clock()
-        self._line(f"{stage}: {total} {UNITS.get(stage, '')}")
+        self._line(f"{stage}: {total} {PASSES.get(stage, '')}")
         if self._has_bar:
             with self._lock, suppress(OSError, ValueError):
                 self._open_bar()
@@ -168,13 +167,13 @@ class BatchProgress(Observer):
         """The progress after so many seconds; `+` marks a time that does not include the passes after this one."""
         rate = self._done / elapsed
         is_last = self._stage == "rewrite" or (self._stage == "scan" and not self._results[State.SCANNED])
-        text = f"{self._stage}: {self._done} of {self._total} {UNITS.get(self._stage, '')}, {rate_text(rate)}"
+        text = f"{self._stage}: {self._done} of {self._total} {PASSES.get(self._stage, '')}, {rate_text(rate)}"
         text += f", {duration((self._total - self._done) / rate)}{'' if is_last else '+'} left"
         return text + (f", {self._failed} failed" if self._failed else "")
 
     def _pass_text(self, elapsed: float) -> str:
         """The result of a pass."""
-        text = f"{self._stage}: done, {self._total} {UNITS.get(self._stage, '')} in {duration(elapsed)}"
+        text = f"{self._stage}: done, {self._total} {PASSES.get(self._stage, '')} in {duration(elapsed)}"
         parts = [f"{self._results[state]} {word}" for state, word in RESULTS.items() if self._results[state]]
         return text + (f": {', '.join(parts)}" if parts else "")
 
@@ -196,7 +195,7 @@ class BatchProgress(Observer):
         from tqdm import tqdm
 
         self._close_bar()
-        counts = "{n_fmt}/{total_fmt} " + UNITS.get(self._stage, "")
+        counts = "{n_fmt}/{total_fmt} " + PASSES.get(self._stage, "")
         times = "[{elapsed}<{remaining}, {rate_noinv_fmt}, " + self._stage + "{postfix}]"
         form = "{percentage:3.0f}%|{bar}| " + f"{counts} {times}"
         self._bar = tqdm(total=self._total, unit="", bar_format=form, leave=False, file=sys.stderr, dynamic_ncols=True)

@@ -15,7 +15,7 @@ from symbolize.batch.engines.engine import TaskFailure
 from symbolize.batch.fetching import NOT_NEEDED
 from symbolize.batch.manifest import IGNORED, UNREACHABLE, State
 from symbolize.batch.monitoring.aggregates import has_values
-from symbolize.batch.monitoring.observers import Observer, Tally, state_text
+from symbolize.batch.monitoring.observers import PASSES, Observer, Tally, state_text
 from symbolize.binaries.store import ERRORS
 from symbolize.core.errors import printable
 from symbolize.core.reasons import Reason
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from symbolize.batch.tasks import DecodeResult
 
 PREFIX: Final = "symbolize_"
-PASSES: Final = ("scan", "fetch", "decode", "rewrite")
 BUCKETS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Seconds, from milliseconds to the time limit of an input."""
 

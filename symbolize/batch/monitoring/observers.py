@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MAX_LINE: Final = 300
 """Characters of a detail that are shown."""
 
+PASSES: Final = {"scan": "inputs", "fetch": "files", "decode": "binaries", "rewrite": "inputs"}
+"""The passes of a batch in their order, and what each is over."""
+
 Warn = Callable[[str], None]
 """Shows a warning to the person who runs the batch."""
 
@@ -44,7 +47,7 @@ class Observer(Closeable):
         """All passes are over; a batch that watches for inputs goes on."""
 
     def entered(self, stage: str, total: int) -> None:
-        """A pass began: "scan", "fetch", "decode" or "rewrite", over so many inputs, builds or binaries."""
+        """A pass began, one of PASSES, over so many inputs, files or binaries."""
 
     def handled(self, item: Item, result: InputResult) -> None:
         """An input was symbolized, put off or quarantined."""
