@@ -157,7 +157,7 @@ class Cursor:
         """A varint as the signed number that its 64 bits are."""
         return as_signed(self.varint())
 
-    def tag(self) -> cython.ulonglong:
+    def read_tag(self) -> cython.ulonglong:
         """The tag of a protobuf field; one of more bytes than protobuf reads is bad."""
         start: cython.Py_ssize_t = self.pos
         tag: cython.ulonglong = self.varint()

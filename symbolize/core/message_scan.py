@@ -96,7 +96,7 @@ def count(
             c.pos = begins[row]
             c.end = ends[row]
             while c.pos < c.end and not c.bad:
-                tag = c.tag()
+                tag = c.read_tag()
                 form = fields.form(tag)
                 number = cython.cast(cython.Py_ssize_t, tag >> NUMBER)
                 if form == LIST_FORM and tag & WIRE_TYPE == BYTES:
@@ -150,7 +150,7 @@ def fill(
             c.pos = begins[row]
             c.end = ends[row]
             while c.pos < c.end and not c.bad:
-                tag = c.tag()
+                tag = c.read_tag()
                 form = fields.form(tag)
                 if form <= 0:
                     c.skip_field(tag)
@@ -207,7 +207,7 @@ def field_begins(
     with cython.nogil:
         while c.pos < c.end and not c.bad:
             start = c.pos
-            tag = c.tag()
+            tag = c.read_tag()
             c.skip_field(tag)
             if tag == wanted and count < begins.shape[0]:
                 begins[count] = start
@@ -221,7 +221,7 @@ def without_fields(content: bytes, number: int) -> bytes:
     kept = []
     while c.pos < c.end and not c.bad:
         start: cython.Py_ssize_t = c.pos
-        tag: cython.ulonglong = c.tag()
+        tag: cython.ulonglong = c.read_tag()
         c.skip_field(tag)
         if tag >> NUMBER != number:
             kept.append(content[start : c.pos])

@@ -68,7 +68,7 @@ class HeapReader:
             elif tag == PROFILE_PACKET_INDEX:
                 index = reader.value
             elif tag & WIRE_TYPE == BYTES:
-                outer = reader.enter()
+                outer = reader.reenter()
                 if tag == PROFILE_PACKET_PROCESS_DUMPS:
                     self.heap_samples(seq, reader.pos, reader.end)
                 elif tag in (
@@ -78,7 +78,7 @@ class HeapReader:
                     PROFILE_PACKET_MAPPINGS,
                 ):
                     self.intern(seq, tag)
-                reader.leave(outer)
+                reader.go_on(outer)
                 damaged |= reader.forgive()
         damaged |= reader.forgive()
         if index != cython.cast(cython.ulonglong, seq.index + 1):

@@ -103,7 +103,7 @@ class InternedState:
             tag = reader.tag
             if tag & WIRE_TYPE != BYTES:
                 continue
-            outer = reader.enter()
+            outer = reader.reenter()
             if tag == INTERNED_DATA_FRAMES:
                 self.read_frame()
             elif tag == INTERNED_DATA_CALLSTACKS:
@@ -123,10 +123,10 @@ class InternedState:
             elif tag == INTERNED_DATA_STACK_SAMPLE_EXECUTION_CONTEXTS:
                 self.read_context(self.executions, True)
             elif tag == INTERNED_DATA_STACK_SAMPLE_COUNTER_DESCRIPTORS and len(self.descriptors) < MAX_KEPT:
-                iid, descriptor = read_descriptor(reader.data[reader.pos : reader.end])
+                iid, descriptor = read_descriptor(reader.source[reader.pos : reader.end])
                 if iid not in self.descriptors and self.takes(0):
                     self.descriptors[iid] = descriptor
-            reader.leave(outer)
+            reader.go_on(outer)
             damaged |= reader.forgive()
         if reader.forgive() or damaged:
             reader.damaged += 1
@@ -144,7 +144,7 @@ class InternedState:
                 begin = reader.begin
                 end = reader.pos
         if not reader.bad and table.find(iid) < 0 and self.takes(0):
-            table.put(iid, reader.trace.string(reader.data[begin:end]))
+            table.put(iid, reader.trace.string(reader.source[begin:end]))
 
     def read_mapping(self):
         """Enter a Mapping: ids of build id and path, start_offset, start, end, load_bias and exact_offset."""

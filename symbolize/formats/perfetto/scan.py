@@ -251,7 +251,7 @@ class Scanner:
             seq.valid = False
             seq.has_time = False
         if self.defaults >= 0:
-            reader.trace.sessions.defaults(seq, reader.data[self.defaults : self.defaults_end])
+            reader.trace.sessions.defaults(seq, reader.source[self.defaults : self.defaults_end])
         if self.interned >= 0 and seq.valid:
             seq.interned.read(self.interned, self.interned_end)
         return seq
@@ -269,10 +269,10 @@ class Scanner:
     def inner(self, tag: cython.ulonglong, begin: cython.Py_ssize_t, end: cython.Py_ssize_t):
         """Read the packets that were compressed into one."""
         reader: PacketReader = self.reader
-        data = reader.data
+        data = reader.source
         outer: cython.Py_ssize_t = reader.end
         wanted: cython.ulonglong = self.wanted
-        inflated = self.packets.inflate(tag, reader.data[begin:end])
+        inflated = self.packets.inflate(tag, reader.source[begin:end])
         if inflated is None:
             reader.damaged += 1
             return
@@ -305,4 +305,4 @@ class Scanner:
             else:
                 self.cpu.streaming(seq, begin, end)
         else:
-            self.packets.rare(tag, reader.data[begin:end], seq, reader.machine)
+            self.packets.rare(tag, reader.source[begin:end], seq, reader.machine)

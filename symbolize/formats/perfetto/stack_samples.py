@@ -111,14 +111,14 @@ class StackReader:
         while reader.field():
             tag = reader.tag
             if tag == STACK_SAMPLE_TASK_CONTEXT:
-                outer = reader.enter()
+                outer = reader.reenter()
                 state.parse_context(False)
-                reader.leave(outer)
+                reader.go_on(outer)
                 context.pid, context.tid = state.context_first, state.context_second
             elif tag == STACK_SAMPLE_EXECUTION_CONTEXT:
-                outer = reader.enter()
+                outer = reader.reenter()
                 state.parse_context(True)
-                reader.leave(outer)
+                reader.go_on(outer)
                 context.cpu, context.mode = state.context_first, state.context_second
             elif tag == STACK_SAMPLE_TASK_CONTEXT_IID:
                 self.task = reader.value
@@ -187,7 +187,7 @@ class StackReader:
         while reader.field():
             if reader.tag != INLINE_CALLSTACK_FRAMES:
                 continue
-            outer = reader.enter()
+            outer = reader.reenter()
             function = source = 0
             line = 0
             while reader.field():
@@ -197,7 +197,7 @@ class StackReader:
                     source = reader.trace.string(reader.content())
                 elif reader.tag == INLINE_CALLSTACK_FRAME_LINE_NUMBER:
                     line = reader.value & MASK32
-            reader.leave(outer)
+            reader.go_on(outer)
             key[0] = key[1] = 0
             key[2] = function
             key[3] = source

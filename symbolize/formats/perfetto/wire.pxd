@@ -1,18 +1,15 @@
 include "../../core/protobuf.pxi"
 include "../../proto/perfetto_trace_tags.pxi"
 cimport cython
+from symbolize.core.cursor cimport Cursor
 
 
 cdef enum:
     SMALL_FIELDS = 16
 
 
-cdef class MessageReader:
-    cdef bytes data
-    cdef const unsigned char[::1] view
-    cdef Py_ssize_t pos
-    cdef Py_ssize_t end
-    cdef bint bad
+cdef class MessageReader(Cursor):
+    cdef bytes source
     cdef unsigned long long tag
     cdef unsigned long long value
     cdef Py_ssize_t begin
@@ -22,17 +19,15 @@ cdef class MessageReader:
 
     cdef start(self, bytes data)
     @cython.final
-    cdef unsigned long long varint(self) noexcept
-    @cython.final
     cdef bint field(self) noexcept
     @cython.final
     cdef void read_small(self, Py_ssize_t begin, Py_ssize_t end) noexcept
     @cython.final
     cdef Py_ssize_t pass_over(self, Py_ssize_t pos, Py_ssize_t end) noexcept
     @cython.final
-    cdef Py_ssize_t enter(self) noexcept
+    cdef Py_ssize_t reenter(self) noexcept
     @cython.final
-    cdef void leave(self, Py_ssize_t outer) noexcept
+    cdef void go_on(self, Py_ssize_t outer) noexcept
     @cython.final
     cdef bint forgive(self) noexcept
     @cython.final

@@ -12,9 +12,11 @@ import numpy as np
 from symbolize.core.arrays import extended
 
 if not cython.compiled:
+    from symbolize.core.cursor import Cursor
+
     SMALL_FIELDS = 16
     """Fields whose tags have one byte have numbers below this one."""
-    from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, LAST_BYTE, MAX_VARINT, NUMBER, VARINT, WIRE_TYPE
+    from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, LAST_BYTE, NUMBER, VARINT, WIRE_TYPE
     from symbolize.proto.perfetto_trace_tags import *
 
 LAST_TAG = 1 << 10
@@ -29,10 +31,11 @@ class Damaged(ValueError):
 
 
 @cython.cclass
-class MessageReader:
-    """A cursor in the fields of a message, and the field read last."""
+class MessageReader(Cursor):
+    """A cursor in the fields of a message, and the field read last; damage may be forgiven."""
 
     def __init__(self, data: bytes) -> None:
+        Cursor.__init__(self, data)
         self.numbers = NO_WORDS
         self.numbers_count = 0
         self.small = NO_WORDS
@@ -42,28 +45,11 @@ class MessageReader:
 
     def start(self, data: bytes) -> None:
         """Put the cursor at the beginning of other data."""
+        self.source = data
         self.data = data
-        self.view = data
         self.pos = 0
         self.end = len(data)
         self.bad = False
-
-    def varint(self) -> cython.ulonglong:
-        """The next varint; one of more than ten bytes is damage (protobuf encoding)."""
-        value: cython.ulonglong = 0
-        byte: cython.ulonglong
-        shift: cython.int = 0
-        pos: cython.Py_ssize_t = self.pos
-        while pos < self.end and shift < 7 * MAX_VARINT:
-            byte = self.view[pos]
-            pos += 1
-            value |= ((byte & 0x7F) << shift) & MASK64
-            if byte < LAST_BYTE:
-                self.pos = pos
-                return value
-            shift += 7
-        self.bad = True
-        return 0
 
     @cython.boundscheck(False)
     def field(self) -> cython.bint:
@@ -78,9 +64,9 @@ class MessageReader:
         byte: cython.ulonglong
         value: cython.ulonglong = 0
         shift: cython.int = 0
-        if self.bad or pos >= end or pos < 0 or end > len(self.view):
+        if self.bad or pos >= end or pos < 0 or end > len(self.data):
             return False
-        tag = self.view[pos]
+        tag = self.data[pos]
         pos += 1
         if tag >= LAST_BYTE:
             tag = self.varint()
@@ -95,7 +81,7 @@ class MessageReader:
                 if pos >= end or shift > 63:
                     self.bad = True
                     return False
-                byte = self.view[pos]
+                byte = self.data[pos]
                 pos += 1
                 value |= ((byte & 0x7F) << shift) & MASK64
                 if byte < LAST_BYTE:
@@ -130,13 +116,13 @@ class MessageReader:
         present: cython.ulonglong = 0
         shift: cython.int
         number: cython.Py_ssize_t
-        if begin < 0 or end > len(self.view) or self.small.shape[0] != SMALL_FIELDS:
+        if begin < 0 or end > len(self.data) or self.small.shape[0] != SMALL_FIELDS:
             self.bad = True
             return
         for number in range(SMALL_FIELDS):
             self.small[number] = 0
         while pos < end:
-            tag = self.view[pos]
+            tag = self.data[pos]
             if tag & WIRE_TYPE != VARINT or tag >> NUMBER == 0 or tag >= LAST_BYTE:
                 pos = self.pass_over(pos, end)
                 # A tag of one byte may be padded to more.
@@ -152,7 +138,7 @@ class MessageReader:
                 if pos >= end or shift > 63:
                     self.bad = True
                     return
-                byte = self.view[pos]
+                byte = self.data[pos]
                 pos += 1
                 value |= ((byte & 0x7F) << shift) & MASK64
                 if byte < LAST_BYTE:
@@ -174,14 +160,14 @@ class MessageReader:
         self.end = outer
         return pos
 
-    def enter(self) -> cython.Py_ssize_t:
-        """Go back into the field of bytes that was read; the end of the message around it, to give to `leave`."""
+    def reenter(self) -> cython.Py_ssize_t:
+        """Go back into the field of bytes that was read; the end of the message around it, to give to `go_on`."""
         outer: cython.Py_ssize_t = self.end
         self.end = self.pos
         self.pos = self.begin
         return outer
 
-    def leave(self, outer: cython.Py_ssize_t) -> cython.void:
+    def go_on(self, outer: cython.Py_ssize_t) -> cython.void:
         """Go on behind the field that was entered; damage inside of it stays noted until `forgive` is asked."""
         self.pos = self.end
         self.end = outer
@@ -194,7 +180,7 @@ class MessageReader:
 
     def content(self) -> bytes:
         """The bytes of the field that was read."""
-        return self.data[self.begin : self.pos]
+        return self.source[self.begin : self.pos]
 
     def take_numbers(self, limit: cython.Py_ssize_t):
         """Add what the field that was read has, a number or packed ones, to `numbers`; up to one more than `limit`."""
@@ -204,18 +190,18 @@ class MessageReader:
             if self.numbers_count <= limit:
                 self.add_number(self.value)
             return
-        outer = self.enter()
+        outer = self.reenter()
         while self.pos < self.end and self.numbers_count <= limit:
             value = self.varint()
             if self.bad:
                 break
             self.add_number(value)
-        self.leave(outer)
+        self.go_on(outer)
 
     def take_run(self, tag: cython.ulonglong, limit: cython.Py_ssize_t):
         """Add the numbers of the fields that follow and have this tag, of one byte; up to one more than `limit`."""
         value: cython.ulonglong
-        while self.numbers_count <= limit and self.pos < self.end and self.view[self.pos] == tag:
+        while self.numbers_count <= limit and self.pos < self.end and self.data[self.pos] == tag:
             self.pos += 1
             value = self.varint()
             if self.bad:

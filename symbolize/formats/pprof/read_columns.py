@@ -105,7 +105,7 @@ def fill_value_type(
     outer: cython.Py_ssize_t = c.enter()
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
-        tag = c.tag()
+        tag = c.read_tag()
         if tag == VALUE_TYPE_TYPE:
             types[row] = string(scan, c, strings)
         elif tag == VALUE_TYPE_UNIT:
@@ -156,7 +156,7 @@ def fill_header(
         c.pos = 0
         while c.pos < c.end and not c.bad:
             start = c.pos
-            tag = c.tag()
+            tag = c.read_tag()
             if tag == PROFILE_SAMPLE_TYPE:
                 fill_value_type(scan, c, strings, types, units, sample_type)
                 sample_type += 1
@@ -199,7 +199,7 @@ def fill_mappings(
             begin = c.pos
             while c.pos < c.end and not c.bad:
                 start = c.pos
-                tag = c.tag()
+                tag = c.read_tag()
                 if tag == MAPPING_ID:
                     ids[row] = c.varint()
                 elif tag == MAPPING_MEMORY_START:
@@ -294,7 +294,7 @@ def fill_line(
     line: cython.longlong = 0
     column: cython.longlong = 0
     while c.pos < c.end and not c.bad:
-        tag = c.tag()
+        tag = c.read_tag()
         if tag == LINE_FUNCTION_ID:
             function = functions.find(c.varint())
         elif tag == LINE_LINE:
@@ -376,7 +376,7 @@ def fill_label(
     outer: cython.Py_ssize_t = c.enter()
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
-        tag = c.tag()
+        tag = c.read_tag()
         if tag == LABEL_KEY:
             labels.keys[row] = string(scan, c, strings)
         elif tag == LABEL_STR:

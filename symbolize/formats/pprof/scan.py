@@ -51,7 +51,7 @@ class PprofScan:
 def walk(c: Cursor) -> cython.void:
     """Check that the rest of the message consists of whole fields."""
     while c.pos < c.end and not c.bad:
-        c.skip_field(c.tag())
+        c.skip_field(c.read_tag())
 
 
 def fail(scan: PprofScan, c: Cursor, problem: cython.int, at: cython.Py_ssize_t) -> cython.void:
@@ -101,7 +101,7 @@ def count_sample(scan: PprofScan, c: Cursor) -> cython.void:
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
         start = c.pos
-        tag = c.tag()
+        tag = c.read_tag()
         if tag == SAMPLE_LOCATION_ID_PACKED:
             scan.stack += c.count_packed()
         elif tag == SAMPLE_LOCATION_ID:
@@ -130,7 +130,7 @@ def count_location(scan: PprofScan, c: Cursor) -> cython.void:
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
         start = c.pos
-        tag = c.tag()
+        tag = c.read_tag()
         if tag >> NUMBER == LOCATION_LINE >> NUMBER and tag != LOCATION_LINE:
             fail(scan, c, OTHER_TYPE, start)
         scan.lines += tag == LOCATION_LINE
@@ -145,7 +145,7 @@ def count_row(scan: PprofScan, c: Cursor, last: cython.ulonglong) -> cython.void
     tag: cython.ulonglong
     while c.pos < c.end and not c.bad:
         start = c.pos
-        tag = c.tag()
+        tag = c.read_tag()
         unknown += pass_over(scan, c, tag, start, tag & WIRE_TYPE == VARINT, last)
     note_unknown(scan, unknown)
 
@@ -166,7 +166,7 @@ def count(scan: PprofScan) -> None:
     with cython.nogil:
         while c.pos < c.end and not c.bad:
             start = c.pos
-            tag = c.tag()
+            tag = c.read_tag()
             if tag == PROFILE_STRING_TABLE:
                 c.skip_field(tag)
                 scan.strings += 1
