@@ -67,7 +67,8 @@ def call_tree(stacks: Stacks, keys: Int32 | None = None, inverted: bool = False)
     leaves = np.zeros(len(stacks), np.int64)
     keys = stacks.frames if keys is None else keys
     columns = StackColumns(*views(stacks.location_offsets, stacks.locations, stacks.frame_offsets, keys))
-    nodes = grow_tree(columns, *views(stacks.flags, leaves), inverted, stacks.most_rows())
+    flags, ends = views(stacks.flags, leaves)
+    nodes = grow_tree(columns, flags, ends, inverted, stacks.most_rows())
     stacks.check_size(len(nodes))
     parent, frame = nodes[:, 0].astype(np.int32), nodes[:, 1].astype(np.int32)
     parent[0] = frame[0] = NONE

@@ -78,8 +78,7 @@ def disjoint(
     starts = np.zeros(2 * len(begin) + 2, np.uint64)
     winners = np.zeros(2 * len(begin) + 2, np.int64)
     lost = np.zeros(len(begin), np.uint8)
-    ranges = RangeColumns(*views(begin[order], end[order], owner[order]))
-    count = sweep(ranges, *views(rank[order], parent, starts, winners, lost))
+    count = sweep(*views(begin[order], end[order], owner[order], rank[order], parent, starts, winners, lost))
     starts, winners = starts[:count].copy(), winners[:count].copy()
     if not lost.any():
         return starts, winners

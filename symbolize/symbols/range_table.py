@@ -434,17 +434,17 @@ class TableRanges:
 
     def __init__(
         self,
+        node_count: cython.longlong,
+        file_count: cython.longlong,
         starts: cython.const[cython.ulonglong][::1],
         offsets: cython.const[cython.ulonglong][::1],
         data: cython.const[cython.uchar][::1],
-        node_count: cython.longlong,
-        file_count: cython.longlong,
     ) -> None:
+        self.node_count = node_count
+        self.file_count = file_count
         self.starts = starts
         self.offsets = offsets
         self.data = data
-        self.node_count = node_count
-        self.file_count = file_count
 
 
 @cython.cclass

@@ -200,9 +200,11 @@ class SymbolTable:
     def leaves(self, vaddrs: UInt64) -> Leaves:
         """What the ranges say at `vaddrs`, in any order; ascending ones take one pass."""
         count = len(vaddrs)
-        leaves = Leaves(*(np.empty(count, kind) for kind in (np.int32, np.int32, np.uint32, np.uint32)))
+        leaves = Leaves(
+            np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.uint32), np.empty(count, np.uint32)
+        )
         blocks = views(self.block_start, self.block_offset, self.ranges)
-        ranges = TableRanges(*blocks, len(self.node_parent), len(self.file_path))
+        ranges = TableRanges(len(self.node_parent), len(self.file_path), *blocks)
         lookup(ranges, *views(vaddrs), LeafColumns(*views(*leaves)))
         return leaves
 

@@ -41,7 +41,7 @@ def packed(ranges: dict[int, Range]) -> list[np.ndarray]:
 def found(columns: list[np.ndarray], vaddrs: list[int]) -> list[Range]:
     """What seek finds at addresses."""
     leaves = [np.empty(len(vaddrs), kind) for kind in (np.int32, np.int32, np.uint32, np.uint32)]
-    ranges = TableRanges(*views(*columns), 1 << 31, 1 << 31)
+    ranges = TableRanges(1 << 31, 1 << 31, *views(*columns))
     lookup(ranges, *views(np.array(vaddrs, np.uint64)), LeafColumns(*views(*leaves)))
     return list(zip(*(part.tolist() for part in leaves), strict=True))
 

@@ -108,10 +108,9 @@ def is_address(data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t) -> 
 @cython.boundscheck(False)  # each index is compared with the size; rows are fewer than the columns hold
 @cython.exceptval(check=False)
 def read_number(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, columns: RowColumns, place: cython.Py_ssize_t
+    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, values: cython.longlong[::1], place: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """Put the decimal number at `at` into `numbers[place]`; where it ends, -1 if there is none or it exceeds 64
-    bits."""
+    """Put the decimal number at `at` into `values[place]`; where it ends, -1 if there is none or it exceeds 64 bits."""
     value: cython.ulonglong = 0
     begin: cython.Py_ssize_t
     is_negative: cython.bint = at < data.shape[0] and data[at] == MINUS
@@ -123,9 +122,7 @@ def read_number(
             return -1
         value = value * 10 + (data[at] - ZERO)
         at += 1
-    columns.numbers[place] = (
-        -cython.cast(cython.longlong, value) if is_negative else cython.cast(cython.longlong, value)
-    )
+    values[place] = -cython.cast(cython.longlong, value) if is_negative else cython.cast(cython.longlong, value)
     return at if at > begin else -1
 
 
@@ -134,14 +131,18 @@ def read_number(
 @cython.boundscheck(False)  # each index is compared with the size; rows are fewer than the columns hold
 @cython.exceptval(check=False)
 def read_addresses(
-    data: cython.const[cython.uchar][::1], at: cython.Py_ssize_t, columns: RowColumns, row: cython.Py_ssize_t
+    data: cython.const[cython.uchar][::1],
+    at: cython.Py_ssize_t,
+    addresses: cython.ulonglong[::1],
+    used: cython.Py_ssize_t,
+    ends: cython.longlong[::1],
+    row: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """Add the addresses from `at` on as those of `row`; where they end, -1 if one exceeds 64 bits or there are too
-    many."""
+    """Add the addresses from `at` on to the `used` ones, and put into `ends[row]` how many there are then; where they
+    end, -1 if one exceeds 64 bits or there are too many."""
     value: cython.ulonglong
     digit: cython.uchar
-    first: cython.Py_ssize_t = columns.ends[row]
-    used: cython.Py_ssize_t = first
+    first: cython.Py_ssize_t = used
     at = behind_blanks(data, at)
     while is_address(data, at):
         at += 2
@@ -154,14 +155,14 @@ def read_addresses(
                 return -1
             value = value << 4 | digit
             at += 1
-        if used - first == MAX_DEPTH or used == columns.addresses.shape[0]:
+        if used - first == MAX_DEPTH or used == addresses.shape[0]:
             return -1
-        columns.addresses[used] = value
+        addresses[used] = value
         used += 1
         if at < data.shape[0] and behind_blanks(data, at) == at:
             break
         at = behind_blanks(data, at)
-    columns.ends[row + 1] = used
+    ends[row] = used
     return at
 
 
@@ -172,7 +173,10 @@ def read_row(
     data: cython.const[cython.uchar][::1],
     at: cython.Py_ssize_t,
     shape: cython.const[cython.uchar][::1],
-    columns: RowColumns,
+    numbers: cython.longlong[::1],
+    ends: cython.longlong[::1],
+    addresses: cython.ulonglong[::1],
+    is_cut: cython.uchar[::1],
     row: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
     """Read the row at `at`; where the next line begins, -1 if it has another shape.
@@ -182,16 +186,16 @@ def read_row(
     """
     column: cython.Py_ssize_t = 0
     k: cython.Py_ssize_t
-    columns.is_cut[row] = 0
+    is_cut[row] = 0
     for k in range(shape.shape[0]):
         at = behind_blanks(data, at)
         if shape[k] == NUMBER:
-            at = read_number(data, at, columns, column * columns.is_cut.shape[0] + row)
+            at = read_number(data, at, numbers, column * is_cut.shape[0] + row)
             column += 1
         elif shape[k] == ADDRESSES:
-            at = read_addresses(data, at, columns, row)
+            at = read_addresses(data, at, addresses, ends[row], ends, row + 1)
             if 0 <= at < data.shape[0] and data[at] != NEWLINE:
-                columns.is_cut[row] = 1
+                is_cut[row] = 1
                 at = next_line(data, at) - 1
         elif at < data.shape[0] and data[at] == shape[k]:
             at += 1
@@ -218,18 +222,23 @@ def read(
     at: cython.Py_ssize_t = begin
     first: cython.Py_ssize_t
     behind: cython.Py_ssize_t = 0
+    numbers: cython.longlong[::1] = columns.numbers
+    ends: cython.longlong[::1] = columns.ends
+    lines: cython.longlong[::1] = columns.lines
+    addresses: cython.ulonglong[::1] = columns.addresses
+    is_cut: cython.uchar[::1] = columns.is_cut
     with cython.nogil:
         while at < data.shape[0]:
             first = behind_blanks(data, at)
             if first == data.shape[0] or data[first] == NEWLINE or data[first] == comment:
                 at = next_line(data, first)
                 continue
-            if row == columns.lines.shape[0]:
+            if row == lines.shape[0]:
                 break
-            behind = read_row(data, first, shape, columns, row)
+            behind = read_row(data, first, shape, numbers, ends, addresses, is_cut, row)
             if behind < 0:
                 break
-            columns.lines[row] = at
+            lines[row] = at
             row += 1
             at = behind
     return row, at

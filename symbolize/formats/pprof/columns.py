@@ -54,17 +54,17 @@ class PprofLocations:
 
     def __init__(
         self,
+        lines: PprofLines,
         addresses: cython.ulonglong[::1],
         mappings: cython.int[::1],
         folded: cython.uchar[::1],
         offsets: cython.longlong[::1],
-        lines: PprofLines,
     ) -> None:
+        self.lines = lines
         self.addresses = addresses
         self.mappings = mappings
         self.folded = folded
         self.offsets = offsets
-        self.lines = lines
 
 
 @cython.cclass
@@ -88,16 +88,16 @@ class PprofSamples:
 
     def __init__(
         self,
+        width: cython.Py_ssize_t,
+        labels: PprofLabels,
         offsets: cython.longlong[::1],
         stack: cython.int[::1],
         values: cython.longlong[::1],
-        width: cython.Py_ssize_t,
         label_offsets: cython.longlong[::1],
-        labels: PprofLabels,
     ) -> None:
+        self.width = width
+        self.labels = labels
         self.offsets = offsets
         self.stack = stack
         self.values = values
-        self.width = width
         self.label_offsets = label_offsets
-        self.labels = labels

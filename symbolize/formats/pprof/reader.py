@@ -250,8 +250,8 @@ def _locations(scan: Any, unknown: Any, mapping_ids: Any, function_ids: Any, sou
     lines = locations.lines
     folded = locations.is_folded.view(np.uint8)
     table = columns.PprofLocations(
-        *views(locations.address, locations.mapping, folded, locations.line_offsets),
         columns.PprofLines(*views(lines.function, lines.line, lines.column)),
+        *views(locations.address, locations.mapping, folded, locations.line_offsets),
     )
     read_columns.fill_locations(scan, unknown, mapping_ids, function_ids, ids.data, table)
     _check(scan, source)
@@ -273,10 +273,9 @@ def _samples(scan: Any, unknown: Any, location_ids: Any, strings: memoryview, wi
     )
     labels = samples.labels
     table = columns.PprofSamples(
-        *views(samples.location_offsets, samples.locations, values),
         width,
-        samples.label_offsets.data,
         columns.PprofLabels(*views(labels.key, labels.text, labels.number, labels.unit)),
+        *views(samples.location_offsets, samples.locations, values, samples.label_offsets),
     )
     read_columns.fill_samples(scan, unknown, location_ids, strings, table)
     _check(scan, source)

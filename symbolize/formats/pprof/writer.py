@@ -209,17 +209,17 @@ def _samples(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
     samples, labels = profile.samples, profile.samples.labels
     width = samples.values.shape[1]
     rows = columns.PprofSamples(
-        _view(samples.location_offsets, np.int64),
-        _view(samples.locations, np.int32),
-        _view(samples.values.ravel(), np.int64),
         width,
-        _view(samples.label_offsets, np.int64),
         columns.PprofLabels(
             _view(numbers[labels.key], np.int32),
             _view(numbers[labels.text], np.int32),
             _view(labels.number, np.int64),
             _view(numbers[labels.unit], np.int32),
         ),
+        _view(samples.location_offsets, np.int64),
+        _view(samples.locations, np.int32),
+        _view(samples.values.ravel(), np.int64),
+        _view(samples.label_offsets, np.int64),
     )
     stacks = PackedLists(samples.location_offsets, len(varint(len(profile.locations))))
     label_lists = PackedLists(samples.label_offsets, MAX_MESSAGE)
@@ -231,11 +231,11 @@ def _samples(profile: Profile, numbers: Int32) -> Iterator[UInt8]:
 def _locations(profile: Profile) -> Iterator[UInt8]:
     locations, lines = profile.locations, profile.locations.lines
     rows = columns.PprofLocations(
+        columns.PprofLines(_view(lines.function, np.int32), _view(lines.line, np.int64), _view(lines.column, np.int64)),
         _view(locations.address, np.uint64),
         _view(locations.mapping, np.int32),
         _view(locations.is_folded, np.uint8),
         _view(locations.line_offsets, np.int64),
-        columns.PprofLines(_view(lines.function, np.int32), _view(lines.line, np.int64), _view(lines.column, np.int64)),
     )
     line_lists = PackedLists(locations.line_offsets, MAX_MESSAGE)
     return _blocks(write_columns.encode_locations, rows, profile, "location", len(locations), line_lists)
