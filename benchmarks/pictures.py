@@ -13,7 +13,7 @@ from statistics import median
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from symbolize.page.page import page_pieces  # noqa: E402
+from symbolize.page import page_pieces  # noqa: E402
 from tests.support.browser import browser, browser_path  # noqa: E402
 from tests.support.pictures import large_picture  # noqa: E402
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from symbolize.cli.options import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, EXIT_SOME, EXIT_USAGE
+from symbolize.cli.console import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, EXIT_SOME, EXIT_USAGE
 from symbolize.cli.profiles import parser
 from symbolize.core.reasons import Reason
 from symbolize.names import Mode, demangle

@@ -13,7 +13,7 @@ import pytest
 
 from symbolize.cli.batch import batch_parser, shard_of
 from symbolize.cli.commands import COMMANDS, parser_of
-from symbolize.cli.options import EXIT_BELOW, EXIT_SOME, EXIT_USAGE
+from symbolize.cli.console import EXIT_BELOW, EXIT_SOME, EXIT_USAGE
 from symbolize.core.errors import UsageError
 from tests.support.docs_examples import DOCS, PAGES, ROOT
 from tests.support.examples import EXAMPLES, FILES, PROGRAM, commands

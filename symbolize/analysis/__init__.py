@@ -5,8 +5,15 @@ from symbolize.analysis.filters import Filters, filtered
 from symbolize.analysis.frames import FrameFlag, FrameNames
 from symbolize.analysis.sources import Sources
 from symbolize.analysis.stacks import Stacks, stacks_of
-from symbolize.analysis.top import FunctionTotals, LineTotals, function_totals, heaviest_functions, line_totals
-from symbolize.analysis.tree import CallTree, call_tree
+from symbolize.analysis.totals import (
+    CallTree,
+    FunctionTotals,
+    LineTotals,
+    call_tree,
+    function_totals,
+    heaviest_functions,
+    line_totals,
+)
 
 __all__ = [
     "CallTree",

@@ -7,7 +7,7 @@ import numpy as np
 
 from symbolize.analysis.frames import FrameNames, Texts
 from symbolize.analysis.stacks import Stacks, stacks_of
-from symbolize.analysis.top import function_totals
+from symbolize.analysis.totals import function_totals
 from symbolize.analysis.units import quantity
 from symbolize.core.arrays import Float64, Int32
 from symbolize.core.errors import UsageError, check_count, check_flags

@@ -35,7 +35,7 @@ class StackColumns:
 
 
 @cython.ccall
-@cython.boundscheck(False)  # a third faster; `analysis.top.sums` has checked all indices
+@cython.boundscheck(False)  # a third faster; `analysis.totals.sums` has checked all indices
 def weigh(  # type: ignore[no-untyped-def]
     values: cython.const[cython.double][::1],
     stacks: StackColumns,

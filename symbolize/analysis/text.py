@@ -9,8 +9,7 @@ import numpy as np
 
 from symbolize.analysis.sources import Sources
 from symbolize.analysis.stacks import LETTERS, Stacks
-from symbolize.analysis.top import LineTotals, function_totals, line_totals
-from symbolize.analysis.tree import call_tree
+from symbolize.analysis.totals import LineTotals, call_tree, function_totals, line_totals
 from symbolize.analysis.units import percent, quantity
 from symbolize.core.arrays import NONE
 from symbolize.core.errors import printable

@@ -1,4 +1,5 @@
-"""`symbolize addr BINARY [ADDRESS...]`: the frames at addresses of one binary."""
+"""`symbolize addr BINARY [ADDRESS...]` and `symbolize log [FILE]`: the frames at addresses of one binary, and a text
+with the names of the frames in its stack traces."""
 
 from __future__ import annotations
 
@@ -8,24 +9,20 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from symbolize.cli.arguments import Parser
+from symbolize.cli.console import EXIT_DONE, EXIT_FAILED, print_error
 from symbolize.cli.drop_in import write
-from symbolize.cli.options import (
-    EXIT_DONE,
-    EXIT_FAILED,
-    add_cache_options,
-    add_demangle,
-    add_list,
-    open_cache,
-    print_error,
-)
+from symbolize.cli.options import add_cache_options, add_demangle, add_list, open_cache
 from symbolize.core.errors import InputError, UsageError, printable
-from symbolize.core.files import no_such
+from symbolize.core.files import no_such, open_regular, os_error_text
 
 if TYPE_CHECKING:
     from symbolize.drop_in.addresses import Addresses
 
 LONGEST: Final = 4096
 """Bytes of a line of input."""
+
+LONGEST_TEXT_LINE: Final = 1 << 16
+"""Bytes that are held of a line without an end."""
 
 
 def run_addr(arguments: Sequence[str]) -> int:
@@ -37,9 +34,9 @@ def run_addr(arguments: Sequence[str]) -> int:
         if not os.path.exists(folder):
             raise UsageError(f"{folder}: {no_such(folder, 'folder or file')}")
 
+    from symbolize.cli.drop_in import batches, standard_input
     from symbolize.drop_in.addresses import Addresses, wanted_binary
     from symbolize.drop_in.binaries import Binaries, Places
-    from symbolize.drop_in.input_lines import batches, standard_input
 
     problems: list[str] = []
 
@@ -76,7 +73,7 @@ def answer(addresses: Addresses, lines: Sequence[bytes], is_json: bool, tell: Ca
     """The frames at the addresses in some lines, in their order, as they are printed; `tell` gets what is wrong with
     other lines, but empty ones."""
     from symbolize.drop_in.addresses import as_data, lines_of
-    from symbolize.report.reason_texts import TEXTS
+    from symbolize.report.advice import TEXTS
 
     asked = []
     for line in filter(bytes.strip, lines):
@@ -118,5 +115,57 @@ def addr_parser() -> Parser:
     )
     result.group("Output").add_argument("--json", action="store_true", help="print a line of JSON for each address")
     add_demangle(result.group("Names"))
+    add_cache_options(result)
+    return result
+
+
+def run_log(arguments: Sequence[str]) -> int:
+    """Run the command with `arguments`; the exit code."""
+    options = log_parser().parse_args(arguments)
+    for folder in options.binaries:
+        if not os.path.exists(folder):
+            raise UsageError(f"{folder}: {no_such(folder, 'folder or file')}")
+
+    from symbolize.cli.drop_in import STANDARD_INPUT, batches, standard_input
+    from symbolize.drop_in.binaries import Binaries, Places
+    from symbolize.drop_in.log import Log
+
+    try:
+        is_file = options.file != "-"
+        descriptor = open_regular(options.file) if is_file else standard_input()
+    except (OSError, ValueError) as error:
+        missing = isinstance(error, FileNotFoundError)
+        raise InputError(options.file, no_such(options.file) if missing else os_error_text(error)) from error
+
+    def tell(line: str) -> None:
+        print_error(f"symbolize: {line}")
+
+    cache = None if options.no_cache else open_cache(options)
+    with Binaries(Places(binaries=options.binaries), cache) as binaries:
+        log = Log(binaries, options.demangle, tell)
+        texts = batches(descriptor, LONGEST_TEXT_LINE, options.file if is_file else STANDARD_INPUT)
+        write(b"".join(log.named(lines)) for lines in texts)
+    return EXIT_DONE
+
+
+def log_parser() -> Parser:
+    """The arguments of the command."""
+    result = Parser(
+        "symbolize log",
+        "Copy a text to standard output, with names, files and lines in the stack traces of sanitizers, glibc and the "
+        "Linux kernel; everything else stays as it is.",
+        ["[OPTIONS] [FILE]"],
+        brief=("-b",),
+        epilog="Exit codes: 0 done, 1 failed, 2 usage.",
+    )
+    result.add_argument("file", metavar="FILE", nargs="?", default="-", help="text to read (default: standard input)")
+    add_list(
+        result.group("Binaries"),
+        "--binaries",
+        "-b",
+        metavar="DIR",
+        help="folder with binaries and debug files; may be given several times",
+    )
+    add_demangle(result.group("Names"), "full")
     add_cache_options(result)
     return result

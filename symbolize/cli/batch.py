@@ -17,11 +17,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from symbolize.cli.arguments import Parser
+from symbolize.cli.console import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, EXIT_SOME, print_error
 from symbolize.cli.options import (
-    EXIT_BELOW,
-    EXIT_DONE,
-    EXIT_FAILED,
-    EXIT_SOME,
     add_cache_options,
     add_input_options,
     add_list,
@@ -36,20 +33,19 @@ from symbolize.cli.options import (
     number,
     percentage,
     positive,
-    print_error,
     warn_if_interpreted,
 )
 from symbolize.cli.selection import add_edit_options, edits_of
 from symbolize.cli.symbolizing import asked_for
 from symbolize.core.errors import UsageError, did_you_mean
 from symbolize.core.files import no_such
-from symbolize.storage.input_names import STATE_FOLDER
+from symbolize.storage.inputs import STATE_FOLDER
 
 if TYPE_CHECKING:
     from symbolize.batch.engines.engine import Engine
     from symbolize.batch.job import Batch, Plan, Shard
     from symbolize.batch.manifest import Manifest
-    from symbolize.batch.pending_events import PendingEvents
+    from symbolize.batch.monitoring.summary import PendingEvents
     from symbolize.storage.backend import Storage
 
 SECONDS, DECODE_SECONDS = 600.0, 3600.0
@@ -383,7 +379,7 @@ def run_batch(arguments: Sequence[str]) -> int:
     from symbolize import __version__
     from symbolize.batch.job import Batch
     from symbolize.batch.manifest import Manifest
-    from symbolize.batch.pending_events import PendingEvents
+    from symbolize.batch.monitoring.summary import PendingEvents
     from symbolize.cli.batch_monitoring import BatchMonitor, check_overwritten
 
     options = batch_parser().parse_args(with_all_kinds(arguments))

@@ -14,18 +14,25 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final, Never
 
 from symbolize.batch.manifest import IGNORED, Renewed, State
-from symbolize.batch.monitoring.logs import JsonLog
-from symbolize.batch.monitoring.observers import PASSES, Observer, ObserverGroup, Tally, duration, one_line, rate_text
+from symbolize.batch.monitoring.observers import (
+    PASSES,
+    JsonLog,
+    Observer,
+    ObserverGroup,
+    Tally,
+    duration,
+    one_line,
+    rate_text,
+)
 from symbolize.batch.monitoring.summary import Summary, write_quarantine
+from symbolize.cli.console import print_error, print_output
 from symbolize.cli.hints import OPTION_HINTS
-from symbolize.cli.options import NO_SAMPLES, print_error, print_output
+from symbolize.cli.options import NO_SAMPLES
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.terminal import width_of
 from symbolize.formats.files import check_inputs, output_file
-from symbolize.storage.input_names import ENDING, Input
-from symbolize.storage.inputs import NAME_LIST, find_inputs, local_path
-from symbolize.storage.patterns import is_pattern, split_pattern
+from symbolize.storage.inputs import ENDING, NAME_LIST, Input, find_inputs, is_pattern, local_path, split_pattern
 from symbolize.storage.urls import shown_uri
 
 if TYPE_CHECKING:
@@ -253,8 +260,7 @@ class BatchMonitor(Closeable):
                 observers.append(self._log)
             if options.metrics_file is not None or options.metrics_port is not None:
                 try:
-                    from symbolize.batch.monitoring.metrics import Metrics
-                    from symbolize.batch.monitoring.metrics_export import MetricsFile, MetricsServer
+                    from symbolize.batch.monitoring.metrics import Metrics, MetricsFile, MetricsServer
                 except ImportError:
                     option = "--metrics-port" if options.metrics_file is None else "--metrics-file"
                     needed = "the package prometheus-client: pip install prometheus-client"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from symbolize.cli.arguments import Parser
+from typing import Final, NamedTuple
 
 
 class Command(NamedTuple):
@@ -26,15 +24,15 @@ COMMANDS: Final = {
     "list": Command("terminal", "print source lines of functions with their values"),
     "diff": Command("terminal", "print what grew and shrank between two profiles"),
     "batch": Command("batch", "symbolize thousands of profiles, on all cores or a cluster"),
-    "plan": Command("plan", "show which binaries would be used and which are missing"),
+    "plan": Command("profiles", "show which binaries would be used and which are missing"),
     "inspect": Command("inspect", "show what a binary, debug file, profile or trace contains"),
-    "index": Command("index", "build the symbol tables of a folder in advance"),
+    "index": Command("cache", "build the symbol tables of a folder in advance"),
     "serve": Command("serve", "serve names and debug files over HTTP"),
     "addr": Command("addr", "print the frames at addresses of a binary"),
     "as": Command("drop_in", "answer in the place of llvm-symbolizer or addr2line"),
-    "log": Command("log", "put names into stack traces of a text"),
+    "log": Command("addr", "put names into stack traces of a text"),
     "cache": Command("cache", "show, check or clean the cache of symbol tables"),
-    "completion": Command("completion", "print the completion script for bash, zsh or fish"),
+    "completion": Command("help", "print the completion script for bash, zsh or fish"),
     "help": Command("help", "show the options of a command"),
 }
 """By their first argument, in the order of the help. Without one of them, profiles are symbolized."""
@@ -58,9 +56,9 @@ def run_of(name: str) -> Callable[[Sequence[str]], int]:
     return run
 
 
-def parser_of(name: str) -> Parser:
+def parser_of(name: str) -> argparse.ArgumentParser:
     """The parser of a command; without a `name` the one for symbolizing profiles."""
-    result: Parser = getattr(_module(name), f"{name}_parser" if name else "parser")()
+    result: argparse.ArgumentParser = getattr(_module(name), f"{name}_parser" if name else "parser")()
     return result
 
 

@@ -1,15 +1,19 @@
-"""`symbolize as TOOL`: in the place of llvm-symbolizer, llvm-addr2line or addr2line, with their options and output."""
+"""`symbolize as TOOL`: in the place of llvm-symbolizer, llvm-addr2line or addr2line, with their options and output.
+
+Lines of input are taken as they come: what is there is read at once, and nothing is waited for while something is.
+"""
 
 from __future__ import annotations
 
 import os
+import select
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from symbolize.cli.commands import TOOLS, tool_of
-from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, print_error, print_output
+from symbolize.cli.console import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, print_error, print_output
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.core.files import os_error_text
 
@@ -18,7 +22,67 @@ if TYPE_CHECKING:
     from symbolize.cli.arguments import Parser
     from symbolize.symbols import TableCache
 
+STANDARD_INPUT: Final = "standard input"
+AT_ONCE: Final = 1 << 20
+"""Bytes that are read before the lines among them are answered."""
+READ: Final = 1 << 16
 CACHE, NO_CACHE = "SYMBOLIZE_CACHE", "SYMBOLIZE_NO_CACHE"
+
+
+def standard_input() -> int:
+    """The descriptor of standard input. Raises InputError if it is closed."""
+    if sys.stdin is None:
+        raise InputError(STANDARD_INPUT, "cannot be read: it is closed")
+    return sys.stdin.fileno()
+
+
+def batches(descriptor: int, longest: int, source: str = STANDARD_INPUT) -> Iterator[list[bytes]]:
+    """The lines of a stream, which errors call `source`, with their ends, in batches of what was there when the first
+    of them came. Raises InputError.
+
+    A line of more than `longest` bytes, its end included, comes in pieces of so many, as C's `fgets` reads it; so no
+    line takes more memory. The last line may have no end.
+    """
+    rest = b""
+    is_open = True
+    while is_open:
+        parts = [rest]
+        size = 0
+        while size < AT_ONCE and is_ready(descriptor, 0 if size else None):
+            try:
+                data = os.read(descriptor, READ)
+            except OSError as error:
+                raise InputError(source, f"cannot be read: {os_error_text(error)}") from error
+            if not data:
+                is_open = False
+                break
+            parts.append(data)
+            size += len(data)
+        lines = b"".join(parts).split(b"\n")
+        rest = lines.pop()
+        found: list[bytes] = []
+        for line in lines:
+            found += [line + b"\n"] if len(line) < longest else pieces(line + b"\n", longest)
+        if len(rest) >= longest or not is_open:
+            *whole, rest = pieces(rest, longest) or [b""]
+            found += whole
+            if rest and (len(rest) == longest or not is_open):
+                found.append(rest)
+                rest = b""
+        if found:
+            yield found
+
+
+def pieces(line: bytes, longest: int) -> list[bytes]:
+    """A line in pieces of `longest` bytes."""
+    return [line[first : first + longest] for first in range(0, len(line), longest)]
+
+
+def is_ready(descriptor: int, timeout: float | None) -> bool:
+    """Whether reading would not wait, after at most `timeout` milliseconds (None: as many as that takes)."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(timeout))
 
 
 def run_as(arguments: Sequence[str]) -> int:
@@ -74,7 +138,6 @@ def run_llvm(program: str, arguments: Sequence[str], is_gnu: bool) -> int:
 
     from symbolize.binaries.links import SYSTEM
     from symbolize.drop_in.binaries import Binaries, Places
-    from symbolize.drop_in.input_lines import batches, standard_input
     from symbolize.drop_in.llvm import LONGEST, LlvmSymbolizer
 
     def tell(line: str) -> None:
@@ -104,7 +167,7 @@ def servers_of_environment(tell: Callable[[str], None]) -> Debuginfod:
 
 def run_addr2line(program: str, arguments: Sequence[str]) -> int:
     """Run GNU addr2line; the exit code."""
-    from symbolize.drop_in.addr2line_options import parsed
+    from symbolize.drop_in.addr2line import parsed
 
     try:
         options = parsed(arguments)
@@ -119,7 +182,6 @@ def run_addr2line(program: str, arguments: Sequence[str]) -> int:
 
     from symbolize.drop_in.addr2line import LONGEST, Addr2line
     from symbolize.drop_in.binaries import Binaries, Places
-    from symbolize.drop_in.input_lines import batches, standard_input
 
     with Binaries(Places(), open_cache()) as binaries:
         try:
@@ -144,7 +206,7 @@ def version() -> str:
 def open_cache() -> TableCache | None:
     """The cache of symbol tables: the user's, or the one in the folder that SYMBOLIZE_CACHE names; none with
     SYMBOLIZE_NO_CACHE. The options of the tools have no place for it."""
-    from symbolize.cli.settings import WORDS
+    from symbolize.cli.arguments import WORDS
     from symbolize.symbols import TableCache, default_folder
 
     if WORDS.get(os.environ.get(NO_CACHE, "").lower(), False):

@@ -6,7 +6,7 @@ import shlex
 from typing import Final
 
 from symbolize.core.reasons import Reason
-from symbolize.report.reason_texts import COMPILED, HINTS, KERNEL, Hints
+from symbolize.report.advice import COMPILED, HINTS, KERNEL, Hints
 
 DEBUG_FOLDER: Final = "/usr/lib/debug"
 """Where distributions install debug files."""

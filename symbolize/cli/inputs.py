@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from symbolize.cli.options import MERGE_ALL, print_error
+from symbolize.cli.console import print_error
+from symbolize.cli.options import MERGE_ALL
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.files import open_regular
 

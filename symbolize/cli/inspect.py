@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symbolize.cli.arguments import Parser
-from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, add_list, print_error, print_output
+from symbolize.cli.console import EXIT_DONE, EXIT_FAILED, print_error, print_output
+from symbolize.cli.options import add_list
 from symbolize.core.errors import InputError, UsageError, printable
 from symbolize.core.files import no_such
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from symbolize.cli.commands import COMMANDS, run_of, tool_of
-from symbolize.cli.options import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, print_error
+from symbolize.cli.console import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, print_error
 from symbolize.core.errors import SymbolizeError, UsageError, closest
 from symbolize.core.files import names_in
 

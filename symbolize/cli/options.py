@@ -1,18 +1,16 @@
-"""What the commands share: exit codes, options, and output to standard error."""
+"""The options that commands share, and what is opened as they say."""
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from symbolize.core.errors import OutputError, UsageError, printable
-from symbolize.core.files import os_error_text
+from symbolize.cli.console import print_error
+from symbolize.core.errors import UsageError, printable
 from symbolize.core.verdict import ACCEPTABLE
 
 if TYPE_CHECKING:
@@ -21,36 +19,12 @@ if TYPE_CHECKING:
     from symbolize.storage.servers import AnyClient
     from symbolize.symbols import TableCache
 
-EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
-
 MERGE_ALL: Final = "all"
 """What --merge makes one profile of all inputs with."""
 MERGED: Final = "merged"
+"""What that profile is called."""
 NO_SAMPLES: Final = -1.0
 """The coverage of what has no samples: below any limit."""
-"""What that profile is called."""
-
-
-def print_error(text: str) -> None:
-    """Write a line to standard error; nothing if it is closed."""
-    with suppress(OSError, AttributeError):
-        print(text, file=sys.stderr)
-
-
-def print_output(text: str, flush: bool = False) -> None:
-    """Write to standard output; a reader that wants no more, as `head`, is no failure. Raises OutputError."""
-    if sys.stdout is None:
-        raise OutputError("standard output: cannot be written: it is closed")
-    try:
-        encoding = sys.stdout.encoding or "utf-8"
-        print(text.encode(encoding, "backslashreplace").decode(encoding), end="", flush=flush)
-    except (OSError, ValueError) as error:
-        # What is left in the buffer would be written again at the end.
-        with suppress(OSError, ValueError, AttributeError), open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            return
-        raise OutputError(f"standard output: cannot be written: {os_error_text(error)}") from error
 
 
 def add_list(group: argparse._ActionsContainer, *flags: str, help: str, **more: Any) -> None:
@@ -386,7 +360,7 @@ def debuginfod_client(options: argparse.Namespace) -> Iterator[AnyClient | None]
         yield None
         return
     from symbolize.binaries.debuginfod import FetchOptions
-    from symbolize.cli.progress import Downloads
+    from symbolize.cli.console import Downloads
     from symbolize.storage.servers import open_servers
 
     def report(line: str) -> None:

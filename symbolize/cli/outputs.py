@@ -103,7 +103,7 @@ def is_kept(output: Output, path: str, profile: Profile) -> bool:
         return False
     try:
         if output.name == HTML:
-            from symbolize.page.page import mark_of
+            from symbolize.page import mark_of
 
             with open(path, "rb") as file:
                 return mark_of(samples_mark(profile)).encode() in file.read(HEAD)
@@ -129,6 +129,6 @@ def stem(profile: str) -> str:
     """The base name of a profile without its extensions."""
     if profile == "-":
         return "stdin"
-    from symbolize.formats.endings import without_endings
+    from symbolize.formats.files import without_endings
 
     return without_endings(os.path.basename(profile))

@@ -1,21 +1,23 @@
-"""`symbolize PROFILE...`: each profile symbolized, written and reported on."""
+"""`symbolize PROFILE...` and `symbolize plan PROFILE...`: each profile symbolized, written and reported on, or which
+binaries would be used, fetched and missed."""
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from symbolize.cli.arguments import Parser
 from symbolize.cli.commands import COMMANDS
+from symbolize.cli.console import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, print_error, print_output
 from symbolize.cli.inputs import add_profiles
 from symbolize.cli.options import (
-    EXIT_BELOW,
-    EXIT_DONE,
-    EXIT_FAILED,
     MERGED,
     NO_SAMPLES,
     add_cache_options,
@@ -26,15 +28,16 @@ from symbolize.cli.options import (
     binary_roots,
     load_options,
     merges_all,
+    open_cache,
     percentage,
-    print_error,
 )
 from symbolize.cli.outputs import chosen_output, inputs_of, is_kept, is_same_file, output_paths, paths_of_all
-from symbolize.cli.reports import FORMS, Reports, check_report, profile_name
+from symbolize.cli.reports import FORMS, Reports, check_report, profile_name, title_of
 from symbolize.cli.selection import FILTERS, add_selection_options, filters_of
 from symbolize.cli.shown import note_labels, warn
-from symbolize.cli.symbolizing import open_symbolizer, symbolized
+from symbolize.cli.symbolizing import asked_for, open_symbolizer, symbolized
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
+from symbolize.core.terminal import has_colour, width_of
 from symbolize.formats.files import check_inputs, check_terminal
 from symbolize.formats.outputs import OTLP, OUTPUTS, PPROF, Output, View
 
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from symbolize.formats.model import LoadedProfile
     from symbolize.pipeline import Result, Symbolizer
     from symbolize.profile import Merger, Profile
-    from symbolize.report.missing import Missing
+    from symbolize.report.text import Missing
 
 BRIEF = (
     *("-b", "--debuginfod", "-o", "--demangle", "--report", "--missing", "--fail-under"),
@@ -129,7 +132,7 @@ def run_profiles(arguments: Sequence[str]) -> int:
     failed, before 3, below `--fail-under`."""
     options = parser().parse_args(arguments)
     from symbolize.cli.hints import OPTION_HINTS
-    from symbolize.report.missing import Missing
+    from symbolize.report.text import Missing
 
     output = None if options.emit == MODULE_SYMBOLS else chosen_output(options.output, options.emit, PPROF)
     merges = merges_all(options)
@@ -221,8 +224,6 @@ class ProfileRun:
 def write_lists(run: ProfileRun) -> None:
     """Write what is not a report: the list of missing files, and that of shared code."""
     if run.options.folded_report is not None:
-        import json
-
         text = json.dumps({"schema_version": 1, "profiles": run.folded}, indent=1)
         write_text(text + "\n", run.options.folded_report)
     if run.options.missing is not None:
@@ -359,3 +360,70 @@ def write_output(run: ProfileRun, profile: Profile, path: str, name: str) -> Non
         run.reports.keeps(path)
         return
     write(profile, path, emit=run.output.name, view=View(os.path.basename(name), filters=filters_of(run.options)))
+
+
+def run_plan(arguments: Sequence[str]) -> int:
+    """Run the command with `arguments`; the exit code."""
+    from symbolize.binaries import Unasked
+    from symbolize.cli.hints import OPTION_HINTS
+    from symbolize.formats.open import load_all
+    from symbolize.pipeline import Symbolizer
+    from symbolize.report.json import as_plan
+    from symbolize.report.text import render_plan
+
+    options = plan_parser().parse_args(arguments)
+    binaries = binary_roots(options)
+    servers = Unasked([host(url) for url in options.debuginfod]) if options.debuginfod else None
+    cache = None if options.no_cache or not (binaries or servers) else open_cache(options)
+    code = EXIT_DONE
+    with Symbolizer(binaries, asked_for(options), cache=cache, servers=servers) as symbolizer:
+        for source in options.profiles:
+            try:
+                found = load_all(source, load_options(options))
+            except InputError as error:
+                print_error(f"symbolize: {error}")
+                code = EXIT_FAILED
+                continue
+            for each in found:
+                report = symbolizer.plan(each.profile)
+                if options.json:
+                    name = profile_name(source, each, len(found) > 1)
+                    print_output(json.dumps(as_plan(report, name)) + "\n", flush=True)
+                    continue
+                several = len(options.profiles) > 1 or len(found) > 1
+                heading = f"{printable(title_of(source, each, several))}:\n" if several else ""
+                colour, width = has_colour(sys.stdout), width_of(sys.stdout)
+                text = render_plan(report, verbose=options.verbose, colour=colour, hints=OPTION_HINTS, width=width)
+                print_output(heading + text + "\n" * several, flush=True)
+    return code
+
+
+def plan_parser() -> Parser:
+    """The arguments of the command."""
+    result = Parser(
+        "symbolize plan",
+        "Show which binaries and debug files would be used for a profile, which would be fetched and which are "
+        "missing, without symbolizing it and without the network.",
+        ["[OPTIONS] PROFILE..."],
+        brief=("-b", "--debuginfod", "--json", "-v"),
+        epilog="Exit codes: 0 done, 1 a profile cannot be read, 2 usage.",
+    )
+    add_profiles(result)
+    add_input_options(result)
+    add_cache_options(result)
+    result.group("Output").add_argument("--json", action="store_true", help="print a line of JSON for each profile")
+    result.group("General").add_argument(
+        "-v", "--verbose", action="store_true", help="also list all attempts, and unused mappings"
+    )
+    return result
+
+
+def host(url: str) -> str:
+    """The host of a server, without secrets in its URL."""
+    if url == "env":
+        return "servers of DEBUGINFOD_URLS"
+    try:
+        parts = urlsplit(url if "://" in url else f"//{url}")
+        return parts.hostname or "server"
+    except ValueError:
+        return "server"

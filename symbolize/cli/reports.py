@@ -8,7 +8,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Final
 
-from symbolize.cli.options import merges_all, print_error, print_output
+from symbolize.cli.console import print_error, print_output
+from symbolize.cli.options import merges_all
 from symbolize.cli.outputs import kept_text
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.terminal import DEFAULT_WIDTH, Style, cells, has_colour, width_of, wrapped
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from symbolize.formats.model import LoadedProfile
     from symbolize.report import Report
     from symbolize.report.advice import Advice
-    from symbolize.report.several import ReportRow
+    from symbolize.report.text import ReportRow
 
 FORMS: Final = ("text", "json", "html", "none")
 VIEWERS: Final = {
@@ -127,7 +128,7 @@ class Reports:
         """Keep what the table at the end needs."""
         from symbolize.cli.hints import OPTION_HINTS
         from symbolize.report.advice import Advice
-        from symbolize.report.several import ReportRow
+        from symbolize.report.text import ReportRow
 
         parts = [source] if self._sources > 1 or not loaded.subject else []
         subject = ": ".join([*parts, *filter(None, [loaded.subject])])
@@ -203,7 +204,7 @@ class Reports:
 
     def _table(self) -> str:
         """The table of several profiles, with the hints for all."""
-        from symbolize.report.several import render, without_common_folder
+        from symbolize.report.text import profile_table, without_common_folder
 
         if self._only is not None and not self._verbose:  # the others could not be read
             return self._text(self._only) + self._written([self._rows[0].output])
@@ -218,12 +219,12 @@ class Reports:
             warnings.append(f"and {len(self._warnings) - count} more, which -v prints")
         for text in warnings:
             lines += map(style.warning, wrapped(f"warning: {printable(text)}", width, "    ", ""))
-        lines += [*([""] if warnings else []), *render(rows, style, width), *self._advice.lines(style, width)]
+        lines += [*([""] if warnings else []), *profile_table(rows, style, width), *self._advice.lines(style, width)]
         return "\n".join(lines) + "\n" + self._written([row.output for row in self._rows])
 
     def _written(self, outputs: list[str]) -> str:
         """What was written, and how to look at it."""
-        from symbolize.report.several import common_folder
+        from symbolize.report.text import common_folder
 
         outputs = [each for each in dict.fromkeys(outputs) if each not in ("", STANDARD_OUTPUT, *self._kept)]
         if not outputs:

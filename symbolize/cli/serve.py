@@ -16,9 +16,8 @@ from contextlib import nullcontext
 from typing import Any
 
 from symbolize.cli.arguments import Parser
+from symbolize.cli.console import EXIT_DONE, EXIT_FAILED, print_error
 from symbolize.cli.options import (
-    EXIT_DONE,
-    EXIT_FAILED,
     add_accept,
     add_cache_options,
     add_demangle,
@@ -29,7 +28,6 @@ from symbolize.cli.options import (
     number,
     open_cache,
     positive,
-    print_error,
     take_stores,
 )
 from symbolize.cli.symbolizing import asked_for

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from symbolize.cli.console import print_error
 from symbolize.cli.options import (
     add_cache_options,
     add_input_options,
@@ -16,7 +17,6 @@ from symbolize.cli.options import (
     binary_roots,
     load_options,
     merges_all,
-    print_error,
 )
 from symbolize.cli.selection import FILTERS, SELECTION_BRIEF, add_selection_options, edits_of, filters_of
 from symbolize.cli.symbolizing import open_symbolizer, symbolized
@@ -255,7 +255,7 @@ def note_labels(options: argparse.Namespace, profile: Profile) -> None:
             note(options, found)
     for name in ("tagfocus", "tagignore"):
         if text := getattr(options, name):
-            from symbolize.analysis.label_filters import note_on_range
+            from symbolize.analysis.filters import note_on_range
 
             if found := note_on_range(profile, name, text):
                 note(options, f"--{found}")

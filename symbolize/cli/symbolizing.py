@@ -48,7 +48,7 @@ def open_symbolizer(options: argparse.Namespace, binaries: Sequence[str]) -> Ite
 
 def symbolized(options: argparse.Namespace, symbolizer: Symbolizer, profile: Profile) -> Result:
     """What `symbolizer` makes of a profile, which is changed, with progress on a terminal."""
-    from symbolize.cli.progress import ProgressBar
+    from symbolize.cli.console import ProgressBar
 
     with ProgressBar(options.quiet) as bar:  # unlike `symbolize`, `finish` makes no copy
         return symbolizer.finish(profile, symbolizer.match(profile), bar)

@@ -8,16 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from symbolize.cli.arguments import Parser
+from symbolize.cli.console import EXIT_DONE, EXIT_FAILED, print_error, print_output
 from symbolize.cli.inputs import add_profiles
-from symbolize.cli.options import (
-    EXIT_DONE,
-    EXIT_FAILED,
-    at_least_one,
-    merges_all,
-    percentage,
-    print_error,
-    print_output,
-)
+from symbolize.cli.options import at_least_one, merges_all, percentage
 from symbolize.cli.shown import (
     SHOW_BRIEF,
     add_normalize_option,

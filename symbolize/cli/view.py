@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from symbolize.cli.arguments import Parser
+from symbolize.cli.console import EXIT_DONE, EXIT_FAILED, print_error
 from symbolize.cli.inputs import add_profiles
-from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, MERGED, merges_all, print_error
+from symbolize.cli.options import MERGED, merges_all
 from symbolize.cli.outputs import HTML, chosen_output, inputs_of, is_kept, kept_text, output_paths, paths_of_all
 from symbolize.cli.selection import filters_of
 from symbolize.cli.shown import (

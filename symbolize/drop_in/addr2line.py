@@ -1,23 +1,101 @@
-"""What GNU addr2line does: lines in, frames out, in the format of binutils 2.40."""
+"""What GNU addr2line does: its options, lines in, frames out, in the format of binutils 2.40."""
 
 import re
 from collections.abc import Sequence
 from typing import Final
 
 from symbolize.core.arrays import TOP
-from symbolize.core.errors import InputError
+from symbolize.core.errors import InputError, UsageError, did_you_mean
 from symbolize.drop_in.binaries import NOT_AN_OBJECT, Binaries, Wanted
-from symbolize.drop_in.frame_rows import Row, rows
-from symbolize.drop_in.llvm_options import ToolOptions
-from symbolize.drop_in.naming import UNKNOWN
+from symbolize.drop_in.frame_rows import UNKNOWN, Row, rows
+from symbolize.drop_in.llvm_options import ToolOptions, expanded, next_word
 from symbolize.resolve.module import Module
 
+LONG: Final = {
+    "addresses": "a",
+    "basenames": "s",
+    "demangle": "C",
+    "exe": "e",
+    "functions": "f",
+    "help": "h",
+    "inlines": "i",
+    "no-recurse-limit": "r",
+    "no-recursion-limit": "r",
+    "pretty-print": "p",
+    "recurse-limit": "R",
+    "recursion-limit": "R",
+    "section": "j",
+    "target": "b",
+    "version": "v",
+}
+"""The letters of the long options; a beginning that is of one option alone is enough."""
+VALUED: Final = "bej"
 LONGEST: Final = 99
 """Bytes of a line that are read at once; the rest of a longer one is the next line."""
 NUMBER: Final = re.compile(rb"(?:0[xX](?=[0-9a-fA-F]))?([0-9a-fA-F]*)")
 SYMBOL: Final = re.compile(rb"([^\s+]+)(?:\s*\+\s*\+?(-?)(0[xX][0-9a-fA-F]+|0[0-7]*|[0-9]+))?")
 MAX_DIGITS: Final = 22
 """Octal digits of the highest number, more than it has decimal ones."""
+
+
+def parsed(words: Sequence[str]) -> ToolOptions:
+    """The options in the words of a command line. Raises UsageError for what is unknown."""
+    result = ToolOptions(style="GNU", object="a.out", kind="none", demangle=False, inlines=False)
+    waiting = list(reversed(expanded(words)))
+    while waiting:
+        word = waiting.pop()
+        if word == "--":
+            result.inputs += waiting[::-1]
+            break
+        if word.startswith("--"):
+            apply(result, *long_option(word, waiting))
+        elif word.startswith("-") and word != "-":
+            letters = word[1:]
+            while letters:
+                letter, letters = letters[0], letters[1:]
+                if letter in VALUED:
+                    apply(result, letter, letters or next_word(f"-{letter}", waiting))
+                    break
+                apply(result, "h" if letter == "H" else "v" if letter == "V" else letter, "")
+        else:
+            result.inputs.append(word)
+    return result
+
+
+def long_option(word: str, waiting: list[str]) -> tuple[str, str]:
+    """The letter of a long option, and its value. Raises UsageError."""
+    name, equals, value = word[2:].partition("=")
+    matching = {LONG[name]} if name in LONG else {letter for each, letter in LONG.items() if each.startswith(name)}
+    if not name or not matching:
+        raise UsageError(f"unrecognized option '{word}'{did_you_mean(name, LONG)}")
+    if len(matching) > 1:
+        raise UsageError(f"option '{word}' is ambiguous")
+    letter = matching.pop()
+    if letter in VALUED and not equals:
+        value = next_word(word, waiting)
+    if equals and letter not in (*VALUED, "C"):
+        raise UsageError(f"option '--{name}' doesn't allow an argument")
+    return letter, value
+
+
+def apply(options: ToolOptions, letter: str, value: str) -> None:
+    """Take an option. Raises UsageError for one that does not exist. The format of a file is what it is, and names are
+    read without a limit on recursion that could be removed."""
+    flags = {"a": "addresses", "s": "basenames", "C": "demangle", "i": "inlines", "p": "pretty"}
+    if letter in flags:
+        setattr(options, flags[letter], True)
+    elif letter == "f":
+        options.kind = "linkage"
+    elif letter == "e":
+        options.object = value
+    elif letter == "j":
+        options.section = value
+    elif letter == "h":
+        options.action = "help"
+    elif letter == "v":
+        options.action = "version"
+    elif letter not in "bRr":
+        raise UsageError(f"invalid option -- '{letter}'")
 
 
 class Addr2line:

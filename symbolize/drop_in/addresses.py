@@ -10,7 +10,7 @@ from symbolize.core.arrays import TOP
 from symbolize.core.errors import UsageError
 from symbolize.core.reasons import Reason
 from symbolize.drop_in.binaries import Binaries, Wanted
-from symbolize.drop_in.llvm_requests import symbol_and_offset
+from symbolize.drop_in.llvm import symbol_and_offset
 from symbolize.names import Mode
 from symbolize.resolve.module import Module
 

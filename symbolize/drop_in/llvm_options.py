@@ -12,7 +12,7 @@ from symbolize.core.errors import UsageError, did_you_mean
 from symbolize.core.files import os_error_text, read_limited
 
 if TYPE_CHECKING:
-    from symbolize.drop_in.naming import Kind
+    from symbolize.drop_in.frame_rows import Kind
 
 MAX_OPTION_FILES: Final = 64
 MAX_OPTION_BYTES: Final = 1 << 20

@@ -176,8 +176,7 @@ def write_otlp(
     """
     from symbolize.core.errors import UsageError, check_type
     from symbolize.formats.model import LoadedProfile
-    from symbolize.formats.otlp.lines import OtlpLines
-    from symbolize.formats.otlp.stacks import profiles_of_stacks
+    from symbolize.formats.otlp.lines import OtlpLines, profiles_of_stacks
 
     check_type("profiles", profiles, "a sequence of LoadedProfiles", Sequence)
     for loaded in profiles:

@@ -1,4 +1,5 @@
-"""Output files: whole or not at all, never over an input, and never on a terminal."""
+"""Files of profiles: what their names end in, and outputs: whole or not at all, never over an input, and never on a
+terminal."""
 
 import io
 import os
@@ -11,8 +12,23 @@ from typing import BinaryIO, Final, TextIO
 from symbolize.core.errors import OutputError, UsageError, printable
 from symbolize.core.files import atomic_file, output_error
 
+ENDINGS: Final = (
+    *(".gz", ".zst", ".lz4", ".proto", ".heap", ".data", ".trace"),
+    *(".folded", ".collapsed", ".txt"),
+    *(".pb", ".symbolized", ".prof", ".pprof", ".perfetto-trace", ".pftrace", ".otlp", ".json"),
+)
+"""In the order in which they are taken off: what a profile was packed with, then what it is. `.heap` in `x.heap.pb.gz`
+tells it from `x.cpu.pb.gz` and stays."""
+
 STANDARD_OUTPUT: Final = "-"
 """The output of this name; the input of this name is standard input."""
+
+
+def without_endings(name: str) -> str:
+    """The base name of a profile without the endings that profiles have; never empty unless `name` is."""
+    for ending in ENDINGS:
+        name = name.removesuffix(ending) or name
+    return name
 
 
 def check_terminal(output: str) -> None:

@@ -94,7 +94,7 @@ FORMATS: Final = (
     Format(
         "OTLP profiles", "otlp.containers", "otlp.reader", ("choice.selects", "timestamps", "sample_labels"), "OTLP"
     ),
-    Format("Perfetto trace", "perfetto.detect", "perfetto.reader", ("choice.selects", "choice.merge"), "Perfetto"),
+    Format("Perfetto trace", "perfetto", "perfetto.reader", ("choice.selects", "choice.merge"), "Perfetto"),
     Format(
         "simpleperf report_sample",
         "simpleperf",

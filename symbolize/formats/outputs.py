@@ -152,7 +152,7 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
         stacks = stacks.only_default()
     stacks.check_names()
     if output.name == "html":
-        from symbolize.page.page import page_pieces, picture_of
+        from symbolize.page import page_pieces, picture_of
 
         picture = picture_of(
             stacks,

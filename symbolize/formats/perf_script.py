@@ -7,8 +7,7 @@ from typing import Final
 from symbolize.core.arrays import NONE, TOP
 from symbolize.formats.content import Content
 from symbolize.formats.model import LoadedProfile, LoadOptions, only
-from symbolize.formats.named_stacks import BOTH, COUNTS, NamedStacks, lines_of
-from symbolize.formats.samples import Label, TextFrame
+from symbolize.formats.samples import BOTH, COUNTS, Label, NamedStacks, TextFrame, lines_of
 from symbolize.formats.stand_ins import KERNEL_FILE, MappingKey, in_call, place_of
 from symbolize.names.stand_ins import StandIn, stand_in
 from symbolize.profile.facts import set_leaves

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from symbolize.analysis import Stacks
-from symbolize.analysis.top import totals_by_key
+from symbolize.analysis.totals import totals_by_key
 from symbolize.core.errors import printable
 
 ROWS_AT_ONCE = 1 << 12

@@ -1,8 +1,8 @@
 """Reports: what was symbolized, what was not, and why."""
 
+from symbolize.report.advice import HINTS, TEXTS, Hints
 from symbolize.report.build import build_report
 from symbolize.report.model import FoldedRow, MappingRow, Report
-from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 
 __all__ = [
     "HINTS",

@@ -9,7 +9,7 @@ import numpy as np
 
 from symbolize.analysis import FrameFlag, Stacks, stacks_of
 from symbolize.analysis.frames import Texts
-from symbolize.analysis.top import FunctionTotals, sums
+from symbolize.analysis.totals import FunctionTotals, sums
 from symbolize.core.arrays import AT_ONCE, Bool, Float64, Int32, Int64, UInt8, distinct, marked
 from symbolize.core.outcome import MappingOutcome
 from symbolize.core.reasons import Reason

@@ -7,11 +7,9 @@ from typing import Final
 from symbolize.analysis.units import quantity
 from symbolize.core.errors import printable
 from symbolize.core.terminal import Style
-from symbolize.report.advice import Advice
+from symbolize.report.advice import HINTS, Advice, Hints
 from symbolize.report.model import Report
-from symbolize.report.reason_texts import HINTS, Hints
-from symbolize.report.several import ReportRow
-from symbolize.report.text import label, mapping_details, named, share, shares, summary
+from symbolize.report.text import ReportRow, label, mapping_details, named, share, shares, summary
 
 STYLE: Final = """
 :root{color-scheme:light dark}

@@ -4,8 +4,8 @@ import json
 from typing import Protocol
 
 from symbolize.core.reasons import Reason
+from symbolize.report.advice import TEXTS
 from symbolize.report.model import MappingRow, Report
-from symbolize.report.reason_texts import TEXTS
 
 SCHEMA_VERSION = 2
 PLAN_VERSION = 1

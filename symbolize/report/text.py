@@ -1,19 +1,30 @@
-"""The report as text for a terminal."""
+"""The report as text for a terminal: on one profile, on several in a table with a row each, the plan for a profile, and
+the missing files as a shell script with comments."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from symbolize.analysis.text import function_lines
 from symbolize.analysis.units import quantity, quantity_of
 from symbolize.core.errors import printable
+from symbolize.core.mapped_names import base_name
 from symbolize.core.outcome import StackCheck
 from symbolize.core.reasons import Reason
-from symbolize.core.terminal import DEFAULT_WIDTH, LEAST_WIDTH, Style, shortened, wrapped
-from symbolize.report.advice import Advice
+from symbolize.core.terminal import DEFAULT_WIDTH, LEAST_WIDTH, Style, cells, padded, shortened, wrapped
+from symbolize.report.advice import HINTS, INDENT, NO_LIST, TEXTS, Advice, AdviceSums, Hints, hint_of, kind_of
 from symbolize.report.model import MappingRow, Report
-from symbolize.report.reason_texts import HINTS, TEXTS, Hints
 
-INDENT: Final = "    "
+LEAST_COLUMN: Final = 6
+"""Cells of a column of names, however narrow the terminal."""
+LAST_COLUMN: Final = 12
+MAX_MISSES, LEAST_MISS = 3, 1.0
+"""Reasons that a row has, and the share in percent from which it has one."""
+WIDE: Final = 120
+"""Cells of lines in which outputs are shown beside the profiles."""
+GAP: Final = "  "
+OUTPUT: Final = "output"
 BUILD_ID: Final = 12
 """Digits of a build id that are shown."""
 BROKEN_STACKS: Final = 0.8
@@ -21,6 +32,113 @@ BROKEN_STACKS: Final = 0.8
 sound stacks nearly all do."""
 MANY_WITHOUT_LINES: Final = 0.1
 """Share of a mapping's frames without lines that is worth a line: every program has some functions of assembler."""
+UNIDENTIFIED = (
+    Reason.NO_IDENTITY,
+    Reason.NOT_FOUND,
+    Reason.BAD_BUILD_ID,
+    Reason.NOT_ELF,
+    Reason.AMBIGUOUS,
+    Reason.MISFIT,
+    Reason.NO_SYMBOLS,
+    Reason.RESTRICTED,
+    Reason.UNREADABLE,
+    Reason.SERVER_FAILED,
+)
+"""Reasons that another file would help against, though its build id is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """One of several profiles: what it is of, its kind, its figures, the file that it was written to, and why frames
+    have no names."""
+
+    subject: str
+    kind: str
+    samples: int
+    value: str
+    percent: str
+    leaf_percent: str
+    output: str
+    misses: str = ""
+
+    @classmethod
+    def of(cls, report: Report, subject: str, kind: str, output: str) -> "ReportRow":
+        """The row for a report."""
+        value = quantity(report.sample_value, report.unit, " ")
+        frames, leaves = (
+            f"{each:.1f} %" if report.sample_value else "-" for each in (report.percent, report.leaf_percent)
+        )
+        return cls(subject, kind, report.samples, value, frames, leaves, output, misses_of(report))
+
+
+def misses_of(report: Report) -> str:
+    """Why frames have no names: the reasons with the largest shares of the samples by their leaf, then of the frames,
+    and where; empty if there are none but that nothing was asked for, which is said once for all."""
+    sums: dict[Reason, AdviceSums] = {}
+    first: dict[Reason, str] = {}
+    for row in report.by_weight():
+        for reason, _, value in row.misses if report.sample_value else ():
+            sums.setdefault(reason, AdviceSums()).add(row.missed_flat[reason], value, 1)
+            first.setdefault(reason, base_name(row.name))
+    sums.pop(Reason.NOT_ASKED, None)
+    texts = []
+    for reason, each in sorted(sums.items(), key=lambda item: (-item[1].leaves, -item[1].frames, item[0])):
+        leaves, frames = 100 * each.leaves / report.sample_value, 100 * each.frames / (report.value or 1.0)
+        if max(leaves, frames) >= LEAST_MISS:
+            where = f": {first[reason]}" * bool(first[reason]) + f" and {each.mappings - 1} more" * (each.mappings > 1)
+            part = f"{leaves:.1f} %" if leaves >= LEAST_MISS else f"{frames:.1f} % of the frames"
+            texts.append(f"{part} {TEXTS[reason]}{where}")
+    return "; ".join(texts[:MAX_MISSES])
+
+
+def profile_table(rows: Sequence[ReportRow], style: Style, width: int) -> Iterator[str]:
+    """The table, in lines of `width` cells: names of profiles and outputs are shortened to fit. Below a row is why
+    frames of the profile have no names."""
+    numbers = [("stacks", *(f"{row.samples:,}" for row in rows)), ("value", *(row.value for row in rows))]
+    numbers += [("named", *(row.leaf_percent for row in rows))]
+    names = [
+        ("profile", *(printable(row.subject) for row in rows)),
+        ("kind", *(printable(row.kind) for row in rows)),
+        (OUTPUT, *(printable(row.output) for row in rows)),
+    ]
+    names = [column for column in names if any(column[1:]) and (column[0] != OUTPUT or width >= WIDE)]
+    taken = sum(max(map(cells, column)) + len(GAP) for column in numbers)
+    widths = fitted([max(map(cells, column)) for column in names], max(width, LEAST_WIDTH) - taken)
+    for number in range(len(rows) + 1):
+        parts = [f"{column[number]:>{max(map(cells, column))}}" for column in numbers]
+        for column, size in zip(names, widths, strict=True):
+            head = size // 2 if column[0] == OUTPUT else 0  # names of outputs begin with what tells them apart
+            parts.append(padded(shortened(column[number], size, head), size))
+        line = GAP.join(parts).rstrip()
+        yield style.bold(line) if not number else line
+        if number and rows[number - 1].misses:
+            text = f"without names: {printable(rows[number - 1].misses)}"
+            yield from map(style.dim, wrapped(text, width, 2 * INDENT, INDENT))
+
+
+def common_folder(outputs: Sequence[str]) -> str:
+    """The folder that all outputs are in; empty if there is none, or it is the current one."""
+    folders = {os.path.dirname(each) for each in outputs}
+    return folders.pop() if len(folders) == 1 else ""
+
+
+def without_common_folder(rows: Sequence[ReportRow]) -> list[ReportRow]:
+    """The rows, their outputs without the folder that all are in."""
+    folder = common_folder([row.output for row in rows])
+    return [replace(row, output=os.path.basename(row.output)) if folder else row for row in rows]
+
+
+def fitted(widths: Sequence[int], width: int) -> list[int]:
+    """Column widths that fit `width` with gaps between them: the last column is cut first, then the widest."""
+    result = list(widths)
+    too_much = sum(result) + len(GAP) * (len(result) - 1) - width
+    last = len(result) - 1
+    given = max(min(too_much, result[last] - LAST_COLUMN), 0)
+    result[last] -= given
+    for _ in range(too_much - given):
+        widest = result.index(max(result))
+        result[widest] = max(result[widest] - 1, LEAST_COLUMN)
+    return result
 
 
 def render(
@@ -174,3 +292,89 @@ def how_sure(row: MappingRow) -> str:
     if row.verified:
         return ""
     return f" ({row.outcome.sureness})"
+
+
+def render_plan(
+    report: Report, *, verbose: bool = False, colour: bool = False, hints: Hints = HINTS, width: int = DEFAULT_WIDTH
+) -> str:
+    """A mapping a paragraph, the heaviest first: what would be used, what is wanted, what would be missed and why; then
+    what to do about it. Lines have `width` cells."""
+    style, width = Style(colour), max(width, LEAST_WIDTH)
+    advice = Advice(hints)
+    advice.add(report)
+    rows = [(row, f"{row.locations:,}", plan_details(row, verbose)) for row in report.by_weight(unused=verbose)]
+    lines = [*warnings(report, advice, style, width), *mapping_table(report, "locations", rows, style, width)]
+    text = report.no_samples or (
+        f"there is a binary or a name for {report.leaf_percent:.1f} % of the value, and for {report.percent:.1f} % of "
+        "the frames on the stacks"
+    )
+    lines += ["", *(style.bold(line) for line in wrapped(text, width)), *advice.lines(style, width)]
+    return "\n".join(lines) + "\n"
+
+
+def plan_details(row: MappingRow, verbose: bool) -> Iterator[str]:
+    """What the plan says of a mapping, a line each."""
+    if row.build_id:
+        yield f"build id {row.build_id}"
+    if row.files:
+        yield f"use {', '.join(row.files)}{how_sure(row)}" + (f", {row.outcome.state}" if row.outcome.state else "")
+    if row.outcome.wanted:
+        yield f"wanted: {' and '.join(row.outcome.wanted)} of {row.outcome.wanted_id}"
+    for reason, number, _ in row.misses:
+        yield f"{locations(row, number)} without names: {TEXTS[reason]}" + (f" ({row.detail})" if row.detail else "")
+    for problem in row.problems:
+        yield f"problem: {problem}"
+    if verbose:
+        for place, outcome in row.tried:
+            yield f"tried {place}: {outcome}"
+
+
+class Missing:
+    """The files that the reports on some profiles want, each with the value of the frames in its mappings."""
+
+    def __init__(self, hints: Hints = HINTS) -> None:
+        self._hints = hints
+        self._total = 0.0
+        self._files: dict[tuple[str, str], tuple[float, str, str]] = {}
+        self._names: dict[str, tuple[float, str]] = {}
+
+    def add(self, report: Report) -> None:
+        """Add the files of a report."""
+        self._total += report.value
+        for row in report.mappings:
+            if not row.locations:
+                continue
+            reason = row.misses[0][0] if row.misses else Reason.SYMBOLIZED
+            name = base_name(row.name) or "(no name)"
+            for kind in row.outcome.wanted:
+                value, _, _ = self._files.get((row.outcome.wanted_id, kind), (0.0, "", ""))
+                self._files[row.outcome.wanted_id, kind] = value + row.value, name, why(row, kind)
+            is_listed = reason in NO_LIST and kind_of(row.name) != ""
+            if not row.outcome.wanted and (reason in UNIDENTIFIED or is_listed):
+                value, _ = self._names.get(row.name, (0.0, ""))
+                found = hint_of(reason, row.name, self._hints)
+                self._names[row.name] = value + row.value, TEXTS[reason] + (f", {found[1]}" if found else "")
+
+    def text(self) -> str:
+        """A command a line, the heaviest first; names from files are in comments only."""
+        lines = ["# What is missing, heaviest first. Run this file, or let symbolize ask a debuginfod server."]
+        files = sorted(self._files.items(), key=lambda item: (-item[1][0], item[0]))
+        for (build_id, kind), (value, name, reason) in files:
+            lines.append(f"debuginfod-find {kind} {build_id}  # {self._share(value)}{printable(name)}: {reason}")
+        for name, (value, reason) in sorted(self._names.items(), key=lambda item: (-item[1][0], item[0])):
+            lines.append(f"# {self._share(value)}{printable(name) or '(no name)'}: {reason}")
+        if len(lines) == 1:
+            lines = ["# Nothing is missing."]
+        return "\n".join(lines) + "\n"
+
+    def _share(self, value: float) -> str:
+        return f"{100 * value / self._total:.1f} %, " if self._total else ""
+
+
+def why(row: MappingRow, kind: str) -> str:
+    """What a missing file would add."""
+    if row.symbolized_locations and kind == "debuginfo":
+        return "would add lines and inlined functions" + (", and names" if row.misses else "")
+    if not row.files:
+        return TEXTS[row.misses[0][0]] if row.misses else "not found"
+    return "has the addresses of the code" if kind == "executable" else "has names and lines"

@@ -31,7 +31,6 @@ from symbolize.core.errors import ChangedFile, InputError, ReadFailure, Symboliz
 from symbolize.names import Mode
 from symbolize.serve import otlp
 from symbolize.serve.answers import failure, preflight, refused, sent
-from symbolize.serve.child import Child
 from symbolize.serve.debug_files import (
     KINDS,
     Opened,
@@ -42,9 +41,9 @@ from symbolize.serve.debug_files import (
     section_of,
     source_of,
 )
-from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.metrics import ServerMetrics
 from symbolize.serve.modules import PATIENCE, HeldModule, Modules
+from symbolize.serve.otlp import Deliveries
 from symbolize.serve.profiles import Job, Origin, Symbolized, symbolized
 from symbolize.serve.protocol import CONNECTION, GuardedProtocol
 from symbolize.serve.request_bodies import RequestBodies, check_encoding, decoded, for_child
@@ -61,7 +60,7 @@ from symbolize.serve.symbolication import (
     read_request,
 )
 from symbolize.serve.uploads import Full, Uploads, full_disk
-from symbolize.serve.worker_pools import RETRY_AFTER, SingleFlight, WorkerPool, while_connected
+from symbolize.serve.worker_pools import RETRY_AFTER, Child, SingleFlight, WorkerPool, while_connected
 from symbolize.storage.servers import AnyClient
 
 STATUS_POLICY: Final = (

@@ -16,10 +16,9 @@ from symbolize.core.parallel import be_killed_with_parent
 from symbolize.options import Options
 from symbolize.resolve.arguments import as_roots
 from symbolize.serve.app import ServerLimits, Services, SymbolApp
-from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.metrics import ServerMetrics
 from symbolize.serve.modules import Modules
-from symbolize.serve.otlp import Forward
+from symbolize.serve.otlp import Deliveries, Forward
 from symbolize.serve.profiles import Origin, open_behind
 from symbolize.serve.request_filter import PROFILER, AccessLog
 from symbolize.serve.uploads import Uploads

@@ -1,24 +1,37 @@
-"""Threads for the work of requests: of each kind so many at a time, so many wait, none for a client that has left, and
-equal work is done once."""
+"""Where the work of requests is done: threads, of each kind so many at a time, so many wait, none for a client that has
+left, and equal work is done once; and a process for what may take too much time or memory, killed when nobody waits."""
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, suppress
+from threading import Event, Lock
 from typing import Any, Final, NoReturn, TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
+from symbolize.batch.engines.engine import Task, TaskFailure, TaskLimits, TaskOutcome, packed
+from symbolize.batch.engines.local import LOSSES, TaskAttempt, TaskLane, stop
+from symbolize.core.errors import SymbolizeError
 from symbolize.serve.metrics import ServerMetrics
-
-T = TypeVar("T")
+from symbolize.serve.symbolication import RequestTooLarge
 
 RETRY_AFTER: Final = "2"
 LATEST: Final = 16
 """Jobs whose times make up most of what the next one is thought to take."""
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
+
+LOOKS: Final = 0.2
+"""Seconds between two looks at whether a job is still wanted, and its process alive."""
+LINGER: Final = 1.0
+"""Seconds that a job gets to end when nobody waits for it: a new process has to open its binaries again."""
+MAX_LINGER: Final = 128
+"""Times as long as it gets at most, after jobs that were killed; about as long as one that is waited for."""
 
 
 class WorkerPool:
@@ -59,8 +72,8 @@ class WorkerPool:
             self._refuse()
 
     async def run(
-        self, job: Callable[[], T], after: Callable[[], None] | None = None, left: Callable[[], None] | None = None
-    ) -> T:
+        self, job: Callable[[], Result], after: Callable[[], None] | None = None, left: Callable[[], None] | None = None
+    ) -> Result:
         """Do a job; `after` it, or when it will not be done, something in any thread; and `left` if nobody waits for it
         any more. Raises HTTPException if too many wait, or it has waited for too long."""
         try:
@@ -73,7 +86,7 @@ class WorkerPool:
         self._count(1)
         future = self._pool.submit(self._timed, job)
 
-        def ended(_: Future[T]) -> None:
+        def ended(_: Future[Result]) -> None:
             if after is not None:
                 after()
             with suppress(RuntimeError):  # the loop is closed
@@ -109,7 +122,7 @@ class WorkerPool:
         self._metrics.refused(f"{self.name} busy")
         raise HTTPException(503, "too many requests; ask again", {"Retry-After": RETRY_AFTER})
 
-    def _timed(self, job: Callable[[], T]) -> T:
+    def _timed(self, job: Callable[[], Result]) -> Result:
         began = time.perf_counter()
         self._begun.append(began)
         try:
@@ -155,7 +168,7 @@ class SingleFlight:
     def __init__(self) -> None:
         self._tasks: dict[Any, asyncio.Task[Any]] = {}
 
-    async def run(self, key: Any, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def run(self, key: Any, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """The result of `work`, which goes on if who waits is cancelled."""
         task = self._tasks.get(key)
         if task is None:
@@ -167,3 +180,84 @@ class SingleFlight:
         del self._tasks[key]
         if not task.cancelled():
             task.exception()  # who waited got it, if anybody did
+
+
+class Child:
+    """A process that does jobs one at a time, for one thread, each with at most `memory` bytes of its own. The first
+    job starts it, and what it opens stays open.
+
+    A job that is killed gives the next one twice as long, until one that nobody waited for has ended: a client that
+    asks again would otherwise have the same download begun each time, and never done.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self._limits = TaskLimits(private_bytes=memory)
+        self._lane: TaskLane | None = None
+        self._longer = 1
+        self._closing = Event()
+        self._running = Lock()
+
+    def run(self, function: Callable[[Argument], Result | Exception], argument: Argument, is_left: Event) -> Result:
+        """What `function` returns, or the exception that it returns raised. Nobody waits for it once `is_left` is set.
+
+        Raises TimeoutError if it was killed, TooLarge if the memory does not suffice, SymbolizeError if its process
+        ended or cannot be started.
+        """
+        attempt = TaskAttempt(task := Task("", function, argument), packed(task))
+        for _ in range(LOSSES):
+            with self._running:
+                outcome = self._attempt(attempt, is_left)
+            if outcome is not None:
+                result: Result = result_of(outcome, self._limits)
+                return result
+        raise SymbolizeError("the process for profiles cannot be started; ask again")
+
+    def close(self) -> None:
+        """End the process, and what it does; from any thread."""
+        self._closing.set()
+        with self._running:
+            self._end()
+
+    def _attempt(self, attempt: TaskAttempt, is_left: Event) -> TaskOutcome | None:
+        """How an attempt ended; None if it did not begin. Raises TimeoutError if it was killed."""
+        if is_left.is_set() or self._closing.is_set():
+            raise TimeoutError("nobody waits for it any more")
+        if self._lane is not None and not self._lane.is_alive():
+            self._end()
+        lane = self._lane = self._lane or TaskLane()
+        future, until = lane.start(attempt, self._limits), math.inf
+        while not future.done() and lane.is_alive():
+            wait([future], timeout=LOOKS)
+            now = time.monotonic()
+            if is_left.is_set():
+                until = min(until, now + self._longer * LINGER)
+            if now >= until or self._closing.is_set():
+                self._longer = min(2 * self._longer, MAX_LINGER)
+                self._end()
+                raise TimeoutError("nobody waits for it any more")
+        if is_left.is_set():
+            self._longer = 1
+        _, outcome = lane.end(self._limits)
+        if not lane.is_good:
+            self._end()
+        return outcome
+
+    def _end(self) -> None:
+        lane, self._lane = self._lane, None
+        if lane is not None:
+            stop([lane])
+
+
+def result_of(outcome: TaskOutcome, limits: TaskLimits) -> Any:
+    """The value of a job, or its exception raised."""
+    if outcome.failure is TaskFailure.MEMORY:
+        raise RequestTooLarge(f"the profile takes more than {limits.private_bytes / 1e6:,.0f} MB of memory")
+    if outcome.failure is not None:
+        logging.getLogger("uvicorn.error").error("a profile: %s", outcome.detail)
+        if outcome.failure is TaskFailure.CRASH:
+            raise SymbolizeError("the process that worked on the profile ended; ask again")
+        raise RuntimeError(outcome.detail)
+    value = outcome.value
+    if isinstance(value, Exception):
+        raise value
+    return value

@@ -25,8 +25,7 @@ from symbolize.core.files import (
     unfinished_path,
 )
 from symbolize.storage import urls
-from symbolize.storage.input_names import STATE_FOLDER
-from symbolize.storage.inputs import local_path
+from symbolize.storage.inputs import STATE_FOLDER, local_path
 
 LIMIT: Final = 4 << 30
 """Bytes of all copies in a folder."""

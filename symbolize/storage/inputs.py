@@ -1,30 +1,50 @@
-"""The inputs of a job: files, folders, patterns, lists of names and URLs, found one by one."""
+"""The inputs of a job: files, folders, patterns, lists of names and URLs, found one by one; and the names of their
+outputs: relative, valid in any folder or bucket, and not too long.
+
+Patterns are matched name by name while folders are walked, so that only what may match is visited.
+"""
 
 import hashlib
 import io
 import itertools
 import os
+import posixpath
+import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from typing import BinaryIO, Final, NamedTuple, TextIO
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from symbolize.core.errors import InputError
 from symbolize.core.files import os_error_text
+from symbolize.formats.files import without_endings
 from symbolize.storage import urls
-from symbolize.storage.input_names import (
-    STATE_FOLDER,
-    UNFINISHED,
-    Input,
-    NotListed,
-    Problem,
-    alternatives,
-    output_name,
-)
-from symbolize.storage.patterns import ANY_FOLDERS, Pattern, is_pattern, literal_start, split_pattern
 from symbolize.storage.urls import is_inside, is_url, open_url
 
+STATE_FOLDER: Final = ".symbolize"
+"""The folder below the outputs for the state of a batch; it has neither inputs nor outputs."""
+
+UNFINISHED: Final = (".tmp", ".part")
+"""Endings of files that are still being written; they are inputs only if they are named."""
+
+ENDING: Final = ".pb.gz"
+"""The ending of outputs."""
+
+MAX_COMPONENT: Final = 200
+"""Bytes of a part of a name between slashes. File systems allow 255, with the ending."""
+
+MAX_NAME: Final = 800
+"""Bytes of a whole name. Object stores allow 1024, with the prefix."""
+
+UNSAFE: Final = re.compile("[?\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Characters that are escaped in names: control characters, bytes that are no text, and `?`, which begins a query."""
+
+ESCAPED_BYTES: Final = range(0xDC80, 0xDD00)
+"""Characters that Python has for bytes of a name that are no text (PEP 383)."""
+MAGIC: Final = frozenset("*?[")
+ANY_FOLDERS: Final = "**"
 NO_PATTERNS = frozenset(["http", "https"])
 """Schemes in whose URLs a question mark begins the query."""
 NAME_LIST: Final = "-"
@@ -34,6 +54,146 @@ FILE_URL: Final = "file://"
 PIECE: Final = 1 << 16
 """Characters of a list that are read at once."""
 MAX_LISTED_NAME: Final = 1 << 20
+
+
+class Input(NamedTuple):
+    """A profile to be symbolized.
+
+    `uri` is an absolute path or a URL, always valid text; `name` the name of its output without ending; `size` is in
+    bytes, -1: unknown; `version` changes with the content.
+    """
+
+    uri: str
+    name: str
+    size: int
+    version: str
+
+
+class Problem(NamedTuple):
+    """A name that is no input, and why: a sentence about it without the name."""
+
+    uri: str
+    sentence: str
+
+
+class NotListed(Problem):
+    """A name that may have inputs, but its server did not list them."""
+
+
+def output_name(parts: Sequence[str]) -> str:
+    """The name of the output for an input with the path `parts` below its root, without the endings of profiles. It is
+    relative, cannot lead out of a folder, is UTF-8 and not too long, whatever `parts` hold."""
+    folders = [_component(part) for part in parts[:-1] if part]
+    return _joined(folders, _component(without_endings(parts[-1])))
+
+
+def alternatives(name: str, file_name: str, identity: str) -> Iterator[str]:
+    """Names for an input, to be tried until one is free: `name`, one with all of `file_name`, and those with a hash of
+    its unique `identity`."""
+    yield name
+    folders = name.split("/")[:-1]
+    full = _joined(folders, _component(file_name))
+    if full != name:
+        yield full
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
+    for length in (12, 64):
+        ending = "-" + digest[:length]
+        base = posixpath.basename(full).encode()[: MAX_COMPONENT - len(ending)].decode("utf-8", "ignore")
+        yield "/".join([*folders, base + ending])
+
+
+def _joined(folders: Sequence[str], last: str) -> str:
+    name = "/".join([*folders, last])
+    if len(name.encode()) > MAX_NAME:
+        return f"{_digest('/'.join(folders))}/{last}"
+    return name
+
+
+def _component(raw: str) -> str:
+    """A part of a path, escaped and shortened."""
+    text = UNSAFE.sub(_escaped, raw.replace("/", "%2f"))
+    if text in ("", ".", "..", STATE_FOLDER):
+        text = text.replace(".", "%2e") or "%"
+    data = text.encode()
+    if len(data) > MAX_COMPONENT:
+        ending = "~" + _digest(raw)
+        text = data[: MAX_COMPONENT - len(ending)].decode("utf-8", "ignore") + ending
+    return text
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    data = bytes([code & 0xFF]) if code in ESCAPED_BYTES else match[0].encode("utf-8", "surrogatepass")
+    return "".join(f"%{byte:02x}" for byte in data)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def is_pattern(text: str) -> bool:
+    """Whether `text` has wildcards."""
+    return not MAGIC.isdisjoint(text)
+
+
+class Pattern(NamedTuple):
+    """The parts of a pattern between slashes; `**` matches any number of folders.
+
+    A state is the set of the parts that may match next; `len(parts)` in it means that all have matched, this file or a
+    folder, of which all files match then.
+    """
+
+    parts: tuple[str, ...]
+
+    def start(self) -> frozenset[int]:
+        """The state of the root."""
+        return self._closed([0])
+
+    def is_matched(self, state: frozenset[int]) -> bool:
+        """Whether the path that led to `state` matches the pattern."""
+        return len(self.parts) in state
+
+    def step(self, state: frozenset[int], name: str) -> tuple[frozenset[int], bool]:
+        """The state after `name`, empty if nothing below can match, and whether a part other than `**` matched it.
+        Hidden names are matched only by parts that begin with a dot."""
+        hidden = name.startswith(".")
+        found = [
+            row + 1
+            for row in state
+            if row < len(self.parts)
+            and self.parts[row] != ANY_FOLDERS
+            and (not hidden or self.parts[row].startswith("."))
+            and fnmatchcase(name, self.parts[row])
+        ]
+        is_named = bool(found)
+        if not hidden:
+            found += [row for row in state if row < len(self.parts) and self.parts[row] == ANY_FOLDERS]
+        return self._closed(found), is_named
+
+    def _closed(self, rows: Iterable[int]) -> frozenset[int]:
+        """`rows`, and those after a `**`, which may match no folder."""
+        found = set()
+        for row in rows:
+            found.add(row)
+            while row < len(self.parts) and self.parts[row] == ANY_FOLDERS:
+                row += 1
+                found.add(row)
+        return frozenset(found)
+
+
+def literal_start(part: str) -> str:
+    """The common start of all names that a part of a pattern matches."""
+    return part[: min((part.find(each) for each in MAGIC if each in part), default=len(part))]
+
+
+def split_pattern(path: str) -> tuple[str, Pattern]:
+    """The folder before the first wildcard of a path, and the pattern below it."""
+    parts = path.split("/")
+    fixed = next(row for row, part in enumerate(parts) if is_pattern(part))
+    root = "/".join(parts[:fixed])
+    if fixed and not root:
+        root = "/"
+    return root, Pattern(tuple(part for part in parts[fixed:] if part not in ("", ".")))
 
 
 def find_at_url(url: str, *, is_listed: bool) -> Iterator[Input | Problem]:

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.analysis import Filters
-from symbolize.analysis.filters import selected
-from symbolize.analysis.label_filters import note_on_range, within
+from symbolize.analysis.filters import note_on_range, selected, within
 from symbolize.core.errors import UsageError
 from symbolize.formats.pprof.reader import load
 from symbolize.profile import Profile

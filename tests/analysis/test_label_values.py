@@ -13,7 +13,7 @@ import symbolize
 from symbolize.analysis import Filters, stacks_of
 from symbolize.analysis.filters import selected
 from symbolize.analysis.label_values import label_totals, note_on_missing
-from symbolize.analysis.top import function_totals
+from symbolize.analysis.totals import function_totals
 from symbolize.core.errors import InputError
 from symbolize.profile import Profile
 from symbolize.profile.sample_labels import first_labels, label_values

@@ -24,7 +24,7 @@ from symbolize.analysis import (
 )
 from symbolize.analysis.difference import note_on_extent
 from symbolize.analysis.stacks import CELLS
-from symbolize.analysis.top import sums, totals_by_key
+from symbolize.analysis.totals import sums, totals_by_key
 from symbolize.core.errors import InputError, UsageError
 from symbolize.formats.pprof import reader as loader
 from symbolize.profile import Profile, choose_sample_type

@@ -11,7 +11,7 @@ from symbolize.batch import job as breakers
 from symbolize.batch import tasks
 from symbolize.batch.job import FAILURES_IN_A_ROW, STORE_PAUSE, Batch, Breaker, store_of
 from symbolize.batch.manifest import Manifest, State
-from symbolize.storage.input_names import Input
+from symbolize.storage.inputs import Input
 from symbolize.storage.urls import Unreachable
 from tests.support.batch_engines import DirectEngine, Recorder, plan
 from tests.support.batch_runs import LEDGER

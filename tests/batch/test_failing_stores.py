@@ -129,9 +129,7 @@ def failing(role: str, how: str, endpoint: str, monkeypatch: pytest.MonkeyPatch)
     """Let the S3 server at `endpoint` fail in a role while this lasts."""
     with monkeypatch.context() as patched, StoreProxy(endpoint, lambda *asked: how * FAILS[role](*asked)) as proxy:
         impatient(patched)
-        patched.setattr(
-            "symbolize.storage.clock.call_within", hasty(lambda: proxy.failed[-1:] in (["hangs"], ["slow"]))
-        )
+        patched.setattr("symbolize.storage.urls.call_within", hasty(lambda: proxy.failed[-1:] in (["hangs"], ["slow"])))
         patched.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1" if how == "down" else proxy.url)
         if how == "credentials":
             patched.delenv("AWS_ACCESS_KEY_ID")

@@ -17,7 +17,7 @@ from symbolize.core.errors import OutputError
 from symbolize.core.reasons import Reason
 from symbolize.formats import load
 from symbolize.storage.backend import LocalStorage
-from symbolize.storage.input_names import Input
+from symbolize.storage.inputs import Input
 from tests.support.batch_engines import DirectEngine, Recorder, plan, run_plan
 from tests.support.batch_runs import ALL_DONE, BINS, LEDGER, SPECTRA, copies, outputs
 from tests.support.fixture_files import BINARIES

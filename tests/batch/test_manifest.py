@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from symbolize.batch.manifest import IGNORED, INCOMPLETE, UNREACHABLE, InputResult, Manifest, ProfileRow, Renewed, State
-from symbolize.storage.input_names import Input
+from symbolize.storage.inputs import Input
 
 
 def test_settling(tmp_path: Path) -> None:

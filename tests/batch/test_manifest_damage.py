@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.batch.manifest import InputResult, Manifest, ProfileRow, State
-from symbolize.batch.manifest_tables import CONTINUED, LAYOUT
+from symbolize.batch.manifest import CONTINUED, LAYOUT, InputResult, Manifest, ProfileRow, State
 from symbolize.core.errors import OutputError, UsageError
-from symbolize.storage.input_names import Input
+from symbolize.storage.inputs import Input
 from tests.support.batch_engines import plan, run_plan
 from tests.support.batch_runs import BINS
 
@@ -37,11 +36,11 @@ def test_an_interrupt_is_no_damage(path: str, monkeypatch: pytest.MonkeyPatch) -
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("symbolize.batch.manifest_tables.seal", interrupt)
+        patched.setattr("symbolize.batch.manifest.seal", interrupt)
         with pytest.raises(KeyboardInterrupt):
             Manifest(path)
     with Manifest(path) as manifest, monkeypatch.context() as patched:
-        patched.setattr("symbolize.batch.manifest_tables.seal", interrupt)
+        patched.setattr("symbolize.batch.manifest.seal", interrupt)
         with pytest.raises(KeyboardInterrupt):
             manifest.add([Input("b.prof", "b", 5, "v")], "options", retry=False, again=False)
     with Manifest(path) as manifest:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.batch import retention
+from symbolize.batch import job
+from symbolize.batch.job import DAY, forget_unseen, is_gone, note_unseen
 from symbolize.batch.manifest import DecodeRequest, InputResult, Manifest, ProfileRow, State
-from symbolize.batch.retention import DAY, forget_unseen, is_gone, note_unseen
-from symbolize.storage.input_names import Input, NotListed
-from symbolize.storage.inputs import find_inputs
+from symbolize.storage.inputs import Input, NotListed, find_inputs
 from tests.support.batch_engines import plan, run_plan
 from tests.support.batch_runs import BINS, LEDGER, SPECTRA, copies, outputs, trace
 
@@ -25,7 +24,7 @@ def test_inputs_that_are_not_found_are_forgotten(some: Path, tmp_path: Path, mon
     """After so many days since they were found last, with all that belongs to them; their outputs stay."""
     out = tmp_path / "out"
     now = 1e9
-    monkeypatch.setattr(retention.time, "time", lambda: now)
+    monkeypatch.setattr(job.time, "time", lambda: now)
     given = plan(some, out, BINS, keep_days=10.0)
     run_plan(given)
     made = outputs(out)
@@ -170,7 +169,7 @@ def test_outputs_of_forgotten_inputs_are_not_replaced(tmp_path: Path, monkeypatc
     """Their names stay taken, those of the profiles of a trace too; an input that comes back has its name again, and a
     trace too unless there are other outputs in its folder by now."""
     out, now = tmp_path / "out", 1e9
-    monkeypatch.setattr(retention.time, "time", lambda: now)
+    monkeypatch.setattr(job.time, "time", lambda: now)
     for day, source in (("d1", LEDGER), ("d2", SPECTRA), ("d3", SPECTRA)):
         copies(source, tmp_path / day, ["cpu.pb.gz"])
     (tmp_path / "d1" / "two.pftrace").write_bytes(trace(7, 8))

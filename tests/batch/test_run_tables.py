@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from symbolize.batch import run_tables
-from symbolize.batch.run_tables import ADDRESSES, FOLDER, TABLE, WHOLE, RunTables
+from symbolize.batch import tasks
+from symbolize.batch.tasks import ADDRESSES, FOLDER, TABLE, WHOLE, RunTables
 from symbolize.binaries import BinaryIndex, Companions
 from symbolize.elf import ElfImage
 from symbolize.storage.backend import LocalStorage
@@ -106,7 +106,7 @@ def test_tables_are_read_once_an_epoch(place: Interrupted, monkeypatch: pytest.M
     """For all tasks of it; in the next one what has come and changed meanwhile is seen."""
     binary, vaddrs = opened(LEDGER), np.array([0x1000], np.uint64)
     read: list[str] = []
-    monkeypatch.setattr(run_tables, "read_table", lambda path: (read.append(path), read_table(path))[1])
+    monkeypatch.setattr(tasks, "read_table", lambda path: (read.append(path), read_table(path))[1])
     tables = RunTables(place, False)
     for epoch, is_there in ((1, False), (1, False), (2, True), (2, True), (3, True)):
         tables.begin(epoch)

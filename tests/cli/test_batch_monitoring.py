@@ -15,9 +15,9 @@ import pytest
 from symbolize.batch.manifest import InputResult, Manifest
 from symbolize.cli import main
 from symbolize.cli.batch_monitoring import BatchMonitor
-from symbolize.cli.options import EXIT_SOME
+from symbolize.cli.console import EXIT_SOME
 from symbolize.core.errors import OutputError, UsageError
-from symbolize.storage.input_names import Input
+from symbolize.storage.inputs import Input
 from tests.support import batch_events as events
 from tests.support.fixture_files import BINARIES, FIXTURES
 

@@ -18,8 +18,8 @@ import pytest
 import symbolize
 from symbolize.cli import main
 from symbolize.cli.commands import parser_of
+from symbolize.cli.console import ProgressBar
 from symbolize.cli.options import below_text
-from symbolize.cli.progress import ProgressBar
 from symbolize.core.cursor import uncompiled
 from symbolize.options import Options
 from tests.support import fixture_files as fixtures

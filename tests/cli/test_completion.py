@@ -12,7 +12,7 @@ import pytest
 
 from symbolize.cli import main
 from symbolize.cli.commands import COMMANDS, parser_of
-from symbolize.cli.completion import SCRIPTS
+from symbolize.cli.help import SCRIPTS
 
 CASES = [
     ("symbolize c", {"cache", "completion", "cpu profile"}),

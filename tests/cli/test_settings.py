@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from symbolize.cli import main, settings
+from symbolize.cli import main
+from symbolize.cli.arguments import ANYWHERE, OWN, long_name
 from symbolize.cli.batch import batch_parser
 from symbolize.cli.commands import COMMANDS, parser_of
 from symbolize.cli.profiles import parser
@@ -255,5 +256,5 @@ def test_verbose_names_the_origins(project: Callable[[str], Path], capsys: pytes
 
 def test_settings_are_options() -> None:
     """Each that exists in some command is spelled as there."""
-    options = {settings.long_name(action) for name in ("", *COMMANDS) for action in parser_of(name)._actions}
-    assert {*settings.ANYWHERE, *settings.OWN} <= options
+    options = {long_name(action) for name in ("", *COMMANDS) for action in parser_of(name)._actions}
+    assert {*ANYWHERE, *OWN} <= options

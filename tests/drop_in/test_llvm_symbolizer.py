@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from symbolize.cli.commands import tool_of
+from symbolize.cli.drop_in import AT_ONCE, batches
 from symbolize.drop_in.binaries import Binaries, Places
-from symbolize.drop_in.input_lines import AT_ONCE, batches
 from symbolize.drop_in.llvm import LlvmSymbolizer
 from symbolize.drop_in.llvm_options import parsed
 from symbolize.elf import ElfImage, read_symbols

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from symbolize.cli import main
+from symbolize.cli.drop_in import batches
 from symbolize.core.errors import InputError
-from symbolize.drop_in.input_lines import batches
 from tests.support.drop_ins import SPECTRA
 
 COMMANDS = {

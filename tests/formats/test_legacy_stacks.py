@@ -18,7 +18,7 @@ from symbolize import Symbolizer
 from symbolize.core.arrays import NONE
 from symbolize.core.errors import InputError
 from symbolize.formats import load as load_any
-from symbolize.formats import named_stacks, perf_script
+from symbolize.formats import perf_script, samples
 from symbolize.formats.content import without_mark
 from symbolize.formats.folded import reader as folded
 from symbolize.formats.folded import scan as folded_scan
@@ -540,10 +540,10 @@ def test_folded_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     profile = load(b"a;b 999999999999999999\n" * 10 + b"c;d 1\n")
     assert profile.samples.values.tolist() == [[(1 << 63) - 1], [1]]
     assert profile.warnings == ["Sums of values that exceed 64 bits: 1; they are the largest number."]
-    profile = load(b"a;b 1\n" + b"a;" * named_stacks.MAX_LINE + b"b 1\n")
+    profile = load(b"a;b 1\n" + b"a;" * samples.MAX_LINE + b"b 1\n")
     assert profile.samples.values.tolist() == [[1]]
     assert profile.warnings == ["Lines that are no folded stacks: 1, the first is line 2; they are left out."]
-    monkeypatch.setattr(named_stacks, "MAX_FRAMES", 3)
+    monkeypatch.setattr(samples, "MAX_FRAMES", 3)
     load(b"a;b;c 1\n" * 9)
     with pytest.raises(InputError, match="has stacks with more than 3 frames"):
         load(b"a;b;c 1\nb;c 1\n")
@@ -605,9 +605,9 @@ def test_what_is_not_folded(text: bytes) -> None:
 
 def test_lines_of_pieces() -> None:
     """Lines are put together; of those that are too long only the beginning."""
-    assert list(named_stacks.lines_of(iter([b"a\nb", b"c", b"", b"d\n", b"\ne"]))) == [b"a", b"bcd", b"", b"e"]
+    assert list(samples.lines_of(iter([b"a\nb", b"c", b"", b"d\n", b"\ne"]))) == [b"a", b"bcd", b"", b"e"]
     long = [b"x" * 1000] * 3000 + [b"\ny"]
-    assert [len(each) for each in named_stacks.lines_of(iter(long))] == [named_stacks.MAX_LINE, 1]
+    assert [len(each) for each in samples.lines_of(iter(long))] == [samples.MAX_LINE, 1]
 
 
 @given(st.text("ab;:+0x1 2()[]\n\t/", max_size=200) | st.binary(max_size=200))

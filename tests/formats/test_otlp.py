@@ -743,8 +743,8 @@ def test_how_deep_values_nest(maps: int) -> None:
 @pytest.mark.parametrize(
     ("module", "name", "count"),
     [
-        ("dictionary", "MAX_NESTED", 3),
-        ("dictionary", "MAX_ITEMS", 5),
+        ("messages", "MAX_NESTED", 3),
+        ("messages", "MAX_ITEMS", 5),
         ("messages", "MAX_PROFILES", 2),
         ("containers", "MAX_MESSAGES", 2),
     ],

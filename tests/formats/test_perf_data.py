@@ -16,8 +16,8 @@ from symbolize.core.errors import ChangedFile, InputError
 from symbolize.formats.model import Choice, LoadOptions
 from symbolize.formats.open import load_one
 from symbolize.formats.perf import header, processes, recording
-from symbolize.formats.perf.build_ids import BuildIds
 from symbolize.formats.perf.header import RecordedBuildId, read_build_id, read_event
+from symbolize.formats.perf.processes import BuildIds
 from symbolize.formats.perf.reader import build
 from symbolize.formats.perf.recording import Recording
 from symbolize.profile import AddressKind, IdOrigin, Profile

@@ -12,7 +12,7 @@ import symbolize
 from symbolize.formats import encode
 from symbolize.formats.model import LoadOptions
 from symbolize.formats.open import load_one
-from symbolize.formats.perf import build_ids, processes
+from symbolize.formats.perf import processes
 from symbolize.formats.pprof.reader import load
 from symbolize.profile import IdOrigin, LeafKind, Profile, StackSource
 from tests.support import perf_writer as w
@@ -201,7 +201,7 @@ def test_the_main_program_is_that_of_most_samples() -> None:
 
 def test_files_of_one_path_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Further ones count as the last of them."""
-    monkeypatch.setattr(build_ids, "MAX_FILES", 3)
+    monkeypatch.setattr(processes, "MAX_FILES", 3)
     monkeypatch.setattr(processes, "MAX_ALIKE", 0)
     profile = recording(*(run(7, (8, 1, inode, 0)) for inode in range(1, 50)))
     assert len(profile.mappings) == 3

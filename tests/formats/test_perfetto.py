@@ -15,8 +15,8 @@ import zstandard
 
 from symbolize.core.errors import InputError
 from symbolize.formats import encode, load, load_all
+from symbolize.formats.perfetto import matches
 from symbolize.formats.perfetto import packets as rare_packets
-from symbolize.formats.perfetto.detect import matches
 from tests.support import interpreted, pprof_writer
 from tests.support import perfetto_writer as w
 from tests.support.perfetto_profiles import only, read, refused, stacks

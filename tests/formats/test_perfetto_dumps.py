@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from symbolize.formats import load_all
-from symbolize.formats.perfetto.dumps import Dump, Heap
+from symbolize.formats.perfetto.trace import Dump, Heap
 from tests.support import perfetto_writer as w
 from tests.support.perfetto_profiles import only, read, stacks
 

@@ -5,7 +5,6 @@ import io
 import pytest
 
 from symbolize.formats import encode, load_all
-from symbolize.formats.perfetto import processes
 from symbolize.formats.perfetto import reader as loading
 from tests.support import perfetto_writer as w
 from tests.support.perfetto_profiles import labels, only, read, refused, stacks, types
@@ -303,7 +302,7 @@ def test_pids_that_are_used_too_often(monkeypatch: pytest.MonkeyPatch, limit: st
     whole = read(start + b"".join(samples))
     assert [labels(each)[0].get("process") for each in whole.values()] == list(names)
     for value, known in ((2, 2), (1, 1)):
-        monkeypatch.setattr(processes, limit, value - (limit == "MAX_MORE"))
+        monkeypatch.setattr(f"symbolize.formats.perfetto.trace.{limit}", value - (limit == "MAX_MORE"))
         found = read(start + b"".join(samples))
         assert [labels(each)[0].get("process") for each in found.values()] == [*names[:known], None]
         assert [int(each.samples.values[:, 0].sum()) for each in found.values()] == [*[1] * known, 4 - known]

@@ -11,11 +11,11 @@ import pytest
 
 from symbolize.core.errors import InputError
 from symbolize.formats import encode, load_all
-from symbolize.formats.perfetto import dumps as heap_dumps
-from symbolize.formats.perfetto import heaps, packet_reader, processes, samples, scan
+from symbolize.formats.perfetto import heaps, packet_reader, samples, scan
 from symbolize.formats.perfetto import packets as rare_packets
 from symbolize.formats.perfetto import reader as loading
 from symbolize.formats.perfetto import trace as tracing
+from symbolize.formats.perfetto.trace import TraceProcesses, instance_of
 from symbolize.formats.perfetto.wire import fields, message
 from tests.support import perfetto_writer as w
 from tests.support.perfetto_profiles import labels, only, read, refused, stacks, types
@@ -221,7 +221,7 @@ def test_tables_have_limits(monkeypatch: pytest.MonkeyPatch, module: Any, limit:
 
 def test_more_dumps_than_any_trace_has(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dumps beyond a limit, of the same heap or of another, are left out with a warning."""
-    monkeypatch.setattr(heap_dumps, "MAX_DUMPS", 2)
+    monkeypatch.setattr("symbolize.formats.perfetto.trace.MAX_DUMPS", 2)
     dumps = [w.heap_dump(pid, [w.heap_sample(2, 5, 0, 1)], time) for pid, time in ((7, 1), (8, 1), (7, 2), (9, 1))]
     trace = CLEAR + w.packet(1, interned=STATE) + b"".join(w.heap_packet([each]) for each in dumps)
     found = read(trace)
@@ -282,7 +282,7 @@ def test_limits_of_what_heaps_and_symbols_say(monkeypatch: pytest.MonkeyPatch) -
     """Samples of heaps, symbols, defaults and mappings beyond their limits are left out with a warning."""
     start = CLEAR + w.packet(1, interned=STATE)
     dumps = [w.heap_packet([w.heap_dump(7, [w.heap_sample(2, n + 1)], n + 1)], index=n) for n in range(9)]
-    monkeypatch.setattr(heap_dumps, "MAX_CHANGE_BYTES", 2000)
+    monkeypatch.setattr("symbolize.formats.perfetto.trace.MAX_CHANGE_BYTES", 2000)
     found = read(start + b"".join(dumps))
     assert len(found) == 2
     assert any("7 times samples of heaps were left out" in each for each in next(iter(found.values())).warnings)
@@ -367,7 +367,7 @@ def test_names_of_processes_have_limits(monkeypatch: pytest.MonkeyPatch) -> None
     """Names, starts and records of processes and threads are bounded, and what is left out is said; others stay."""
     tree = w.process_tree({10: ["app"]}, {11: ("worker", 10)})
     many = w.process_tree({pid: [f"{pid}" * 50] for pid in range(100, 200)}, dict.fromkeys(range(100, 200), ("x", 1)))
-    monkeypatch.setattr(processes, "MAX_NAME_BYTES", 5000)
+    monkeypatch.setattr("symbolize.formats.perfetto.trace.MAX_NAME_BYTES", 5000)
     profile = warned(SOUND + tree + many * 2, "names of processes and threads were left out")
     assert labels(profile)[0] == {
         "pid": 10,
@@ -377,19 +377,19 @@ def test_names_of_processes_have_limits(monkeypatch: pytest.MonkeyPatch) -> None
         "cpu": 0,
         "mode": "user",
     }
-    monkeypatch.setattr(processes, "MAX_RECORDS", 2)
+    monkeypatch.setattr("symbolize.formats.perfetto.trace.MAX_RECORDS", 2)
     warned(SOUND + tree + many * 2, "2 times processes or threads were left out")
-    monkeypatch.setattr(processes, "MAX_KNOWN", 1)
-    known = processes.TraceProcesses(Counter())
+    monkeypatch.setattr("symbolize.formats.perfetto.trace.MAX_KNOWN", 1)
+    known = TraceProcesses(Counter())
     places = [known.described(0, pid, start * SECOND) for pid in (5, 6) for start in (1, 9)]
-    assert places == [0, processes.instance_of(0, 1), 0, 0]
+    assert places == [0, instance_of(0, 1), 0, 0]
 
 
 def test_processes_between_others_of_their_pid(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is too many is none of the others that had its pid, before it or after it."""
-    monkeypatch.setattr(processes, "MAX_SAME", 2)
-    known = processes.TraceProcesses(Counter())
-    first, second, others = (processes.instance_of(0, number) for number in range(3))
+    monkeypatch.setattr("symbolize.formats.perfetto.trace.MAX_SAME", 2)
+    known = TraceProcesses(Counter())
+    first, second, others = (instance_of(0, number) for number in range(3))
     assert [known.described(0, 5, start * SECOND) for start in (100, 300, 200)] == [first, second, others]
     assert [known.at(0, 5, time * SECOND) for time in (150, 250, 350)] == [first, others, second]
     assert known.described(0, 5, 400 * SECOND) == others

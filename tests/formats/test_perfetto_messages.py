@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 from symbolize.formats import encode, load_all
-from symbolize.formats.perfetto.detect import KNOWN_WIRE, matches
+from symbolize.formats.perfetto import KNOWN_WIRE, matches
 from tests.support import perfetto_writer as w
 from tests.support.needs import package
 

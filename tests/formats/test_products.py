@@ -13,7 +13,7 @@ import symbolize
 from symbolize.analysis import call_tree, stacks_of
 from symbolize.analysis.stacks import CELLS, STEPS
 from symbolize.analysis.text import top_lines, tree_lines
-from symbolize.analysis.top import function_totals
+from symbolize.analysis.totals import function_totals
 from symbolize.core.budget import MEMORY, NO_MOST, Budget
 from symbolize.core.errors import InputError
 from symbolize.formats.folded import writer as folded

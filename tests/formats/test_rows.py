@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 
 from symbolize.analysis import function_totals, stacks_of
+from symbolize.batch.warehouse import (
+    MAX_LABELS,
+    MAX_NAME,
+    MAX_TEXT,
+    WarehouseRow,
+    common_labels,
+    shown_labels,
+    write_rows,
+)
 from symbolize.formats.pprof.reader import load
-from symbolize.formats.rows import MAX_LABELS, MAX_NAME, MAX_TEXT, WarehouseRow, common_labels, shown_labels, write_rows
 from tests.support.fixture_files import FIXTURES
 from tests.support.messages import profile_pb2
 from tests.support.needs import package

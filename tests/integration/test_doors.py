@@ -17,7 +17,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from symbolize import Options, Symbolizer, load, lookup
-from symbolize.drop_in import addr2line_options, llvm_options
+from symbolize.drop_in import addr2line, llvm_options
 from symbolize.drop_in.addr2line import Addr2line
 from symbolize.drop_in.addresses import Addresses
 from symbolize.drop_in.binaries import Binaries, Places, Wanted
@@ -275,7 +275,7 @@ class Doors:
 
     def addr2line(self, *words: str) -> list[list[tuple[str, str]]]:
         """`symbolize as addr2line`: names, and files with lines."""
-        tool = Addr2line(addr2line_options.parsed(["-fi", "-e", self.path, *words]), self.binaries)
+        tool = Addr2line(addr2line.parsed(["-fi", "-e", self.path, *words]), self.binaries)
         answers = [answer.decode().splitlines() for answer in tool.answers([b"%x\n" % vaddr for vaddr in self.vaddrs])]
         return [list(zip(lines[::2], lines[1::2], strict=True)) for lines in answers]
 

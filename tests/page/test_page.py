@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import symbolize
+from symbolize import page
 from symbolize.analysis import Sources, call_tree, difference, line_totals, stacks_of
 from symbolize.formats.outputs import OUTPUTS, View, view_pieces
-from symbolize.page import page
-from symbolize.page.page import Picture, heaviest_lines, mark_of, page_pieces, picture_of, preorder
+from symbolize.page import Picture, heaviest_lines, mark_of, page_pieces, picture_of, preorder
 from symbolize.profile import Profile, samples_mark
 from tests.support.fixture_files import FIXTURES
 from tests.support.page_data import Elements, read_data, unpacked

@@ -12,7 +12,7 @@ import pytest
 
 import symbolize
 from symbolize.analysis import Filters, FrameFlag, LineTotals, Sources, function_totals, stacks_of
-from symbolize.page.page import Picture, page_pieces, picture_of
+from symbolize.page import Picture, page_pieces, picture_of
 from symbolize.profile import Profile
 from tests.support.browser import Page, browser
 from tests.support.fixture_files import BINARIES, FIXTURES

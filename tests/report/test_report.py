@@ -23,11 +23,7 @@ from symbolize.report import HINTS, TEXTS, FoldedRow, Report, build_report
 from symbolize.report.html import page, section
 from symbolize.report.json import as_dict
 from symbolize.report.json import render as render_json
-from symbolize.report.missing import Missing
-from symbolize.report.plan import render as render_plan
-from symbolize.report.several import ReportRow
-from symbolize.report.several import render as several
-from symbolize.report.text import render
+from symbolize.report.text import Missing, ReportRow, profile_table, render, render_plan
 from symbolize.resolve.resolution import Resolution
 from tests.support.needs import package
 from tests.support.pprof_writer import Line, Mapping, Place, profile
@@ -195,7 +191,12 @@ def test_nothing_to_weigh(stacks: list[Any]) -> None:
     made = report(stacks, {})
     assert made.percent == made.leaf_percent == made.lower_percent == 0
     assert json.loads(render_json(as_dict(made, "in", "out")))["symbolized_percent"] == 0
-    shown = [render(made), render_plan(made), repr(made), *several([ReportRow.of(made, "a", "", "")], Style(), 80)]
+    shown = [
+        render(made),
+        render_plan(made),
+        repr(made),
+        *profile_table([ReportRow.of(made, "a", "", "")], Style(), 80),
+    ]
     assert not any("100" in each for each in shown)
     has_value = bool(made.sample_value)
     assert [("no samples" in each, "%" in each) for each in shown[:3]] == [(not has_value, has_value)] * 3
@@ -316,7 +317,7 @@ def test_hostile_names(form: str) -> None:
         "text": lambda: render(built, verbose=True, width=200),
         "json": lambda: render_json(as_dict(built, HOSTILE, HOSTILE)),
         "html": lambda: page([section(built, HOSTILE, HOSTILE)], [row, row]),
-        "several": lambda: "\n".join(several([row], Style(), 300)),
+        "several": lambda: "\n".join(profile_table([row], Style(), 300)),
     }[form]()
     assert "owned" in text
     for character in text.replace("\n", ""):
@@ -524,7 +525,7 @@ def test_the_width_is_kept(width: int) -> None:
     outcomes = [Resolution(mapping=0, files=[name, name]), Resolution(mapping=1, detail=name), Resolution()]
     built = build_report(made, column, outcomes, ["word " * 60])
     row = ReportRow.of(built, name, "heap libc.malloc", name)
-    lines = [*render(built, width=width).splitlines(), *several([row, row], Style(), width)]
+    lines = [*render(built, width=width).splitlines(), *profile_table([row, row], Style(), width)]
     assert max(map(cells, lines)) <= width
     assert max(map(cells, lines)) > width - 8
     assert any(line.endswith("library.so.1") for line in lines)

@@ -9,9 +9,9 @@ from threading import Event, Timer
 import pytest
 
 from symbolize.core.errors import SymbolizeError, UsageError
-from symbolize.serve import child
-from symbolize.serve.child import Child
+from symbolize.serve import worker_pools
 from symbolize.serve.symbolication import RequestTooLarge
+from symbolize.serve.worker_pools import Child
 from tests.support import batch_tasks
 
 pytestmark = pytest.mark.process
@@ -47,7 +47,7 @@ def test_death(process: Child) -> None:
 
 def test_nobody_waits(process: Child, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was left is killed, and what was left before it began is not begun."""
-    monkeypatch.setattr(child, "LINGER", 0.05)
+    monkeypatch.setattr(worker_pools, "LINGER", 0.05)
     left = Event()
     Timer(0.05, left.set).start()
     began = time.monotonic()
@@ -61,7 +61,7 @@ def test_nobody_waits(process: Child, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_asking_again(process: Child, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work that takes longer than its client waits is done at last, if the client comes again."""
-    monkeypatch.setattr(child, "LINGER", 0.05)
+    monkeypatch.setattr(worker_pools, "LINGER", 0.05)
     done: list[int] = []
     for _ in range(10):
         left = Event()

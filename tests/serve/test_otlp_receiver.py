@@ -28,9 +28,8 @@ from tests.support.symbol_server import Answer, HttpClient, serving, settings
 package("starlette")
 package("uvicorn")
 from symbolize.core.errors import UsageError
-from symbolize.serve.deliveries import Deliveries
 from symbolize.serve.metrics import ServerMetrics
-from symbolize.serve.otlp import Forward, Passed, status_body
+from symbolize.serve.otlp import Deliveries, Forward, Passed, status_body
 from symbolize.serve.request_bodies import decoded
 
 service = package("opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2")

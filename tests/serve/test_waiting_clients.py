@@ -18,7 +18,7 @@ from tests.support.symbol_server import Answer, HttpClient, as_told, serving, se
 package("starlette")
 package("uvicorn")
 
-from symbolize.serve import app, child, worker
+from symbolize.serve import app, worker, worker_pools
 from symbolize.serve.protocol import GuardedProtocol
 
 pytestmark = pytest.mark.process
@@ -31,8 +31,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpClient]:
     """A server, on a socket as uvicorn makes it for several workers; profiles come back from it as they were."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(app, "symbolized", as_told)
-        patch.setattr(child, "LINGER", 0.01)
-        patch.setattr(child, "LOOKS", 0.05)
+        patch.setattr(worker_pools, "LINGER", 0.01)
+        patch.setattr(worker_pools, "LOOKS", 0.05)
         patch.setattr(worker, "ServerLimits", partial(worker.ServerLimits, answer_seconds=1.0))
         with serving(settings(tmp_path_factory.mktemp("serve"), BINARIES, wait_seconds=0.3)) as running:
             until = time.monotonic() + 60  # its process for profiles may take a while to start
@@ -109,7 +109,7 @@ def test_work_that_takes_too_long(server: HttpClient) -> None:
 
 def test_readiness(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process whose work on a profile does not end when it should is not ready."""
-    monkeypatch.setattr(child, "LINGER", 60.0)
+    monkeypatch.setattr(worker_pools, "LINGER", 60.0)
     assert server.ask("GET", "/readyz").status == Status.OK
     with begin(server) as waiting:
         assert b" 503 " in waiting.recv(100)
@@ -117,7 +117,7 @@ def test_readiness(server: HttpClient, monkeypatch: pytest.MonkeyPatch) -> None:
         while server.ask("GET", "/readyz").status == Status.OK and time.monotonic() < until:
             time.sleep(0.02)
         assert time.monotonic() < until
-    monkeypatch.setattr(child, "LINGER", 0.01)
+    monkeypatch.setattr(worker_pools, "LINGER", 0.01)
 
 
 def test_large_profiles(server: HttpClient) -> None:

@@ -15,8 +15,7 @@ from symbolize.binaries.debuginfod import Debuginfod, FetchOptions, Limits
 from symbolize.cli import main
 from symbolize.core.errors import InputError, UsageError
 from symbolize.elf import read_build_id
-from symbolize.storage.binary_store import MAX_FAILURES, BinaryStore
-from symbolize.storage.servers import SeveralClients, open_servers
+from symbolize.storage.servers import MAX_FAILURES, BinaryStore, SeveralClients, open_servers
 from tests.support.batch_runs import SPECTRA, run
 from tests.support.buckets import Bucket, impatient
 from tests.support.debuginfod_servers import says

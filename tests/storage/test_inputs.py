@@ -10,10 +10,22 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from symbolize.formats.endings import without_endings
-from symbolize.storage.input_names import MAX_COMPONENT, MAX_NAME, STATE_FOLDER, Input, Problem, output_name
-from symbolize.storage.inputs import alternative_names, depth_below, find_inputs, open_input, roots_of
-from symbolize.storage.patterns import Pattern, split_pattern
+from symbolize.formats.files import without_endings
+from symbolize.storage.inputs import (
+    MAX_COMPONENT,
+    MAX_NAME,
+    STATE_FOLDER,
+    Input,
+    Pattern,
+    Problem,
+    alternative_names,
+    depth_below,
+    find_inputs,
+    open_input,
+    output_name,
+    roots_of,
+    split_pattern,
+)
 
 
 def tree(root: Path, *names: str) -> Path:

@@ -10,8 +10,7 @@ import pytest
 from symbolize.core.errors import InputError, UsageError
 from symbolize.formats import load
 from symbolize.storage import urls
-from symbolize.storage.input_names import Input, Problem
-from symbolize.storage.inputs import alternative_names, find_inputs, open_input
+from symbolize.storage.inputs import Input, Problem, alternative_names, find_inputs, open_input
 from symbolize.storage.urls import files_at, scheme_of, shown
 from tests.support.buckets import Bucket, impatient
 from tests.support.needs import package

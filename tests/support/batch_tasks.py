@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from symbolize.core.errors import InputError
-from symbolize.storage.clock import wait_for
+from symbolize.storage.urls import wait_for
 
 
 def double(number: int) -> int:

@@ -97,7 +97,7 @@ class FailingStore:
         """While this lasts, requests of a role fail."""
         self._fails, self._how = ROLES[role], how
         with self._monkeypatch.context() as patched:
-            patched.setattr("symbolize.storage.clock.call_within", hasty(lambda: self._waits))
+            patched.setattr("symbolize.storage.urls.call_within", hasty(lambda: self._waits))
             yield
         self._how = ""
         self._over.set()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from symbolize.analysis import CallTree, FrameFlag, FrameNames, LineTotals
-from symbolize.page.page import Picture
+from symbolize.page import Picture
 from symbolize.profile import NONE
 
 HOSTILE = [

@@ -16,8 +16,8 @@ from unittest.mock import patch
 
 import zstandard
 
+from symbolize.cli.console import EXIT_DONE, EXIT_FAILED, EXIT_SOME
 from symbolize.cli.main import main
-from symbolize.cli.options import EXIT_DONE, EXIT_FAILED, EXIT_SOME
 from symbolize.elf import ElfImage
 from symbolize.resolve.addresses import page_ceil, page_floor
 from tests.support.elf_writer import ALLOC, ET_EXEC, EXEC, NOTE, Section, Segment, Symbol, build_id_note, elf_file

@@ -10,7 +10,7 @@ from pathlib import Path
 from symbolize.batch.manifest import InputResult, Manifest, ProfileRow, State
 from symbolize.binaries import BinaryIndex, store, verify
 from symbolize.core.errors import OutputError, UsageError
-from symbolize.storage.input_names import Input
+from symbolize.storage.inputs import Input
 from tests.support.tiny_elf import elf
 from tools.fuzz.mutate import ANY, HOW_MANY, cut
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, Self
 
 from symbolize.core.errors import SymbolizeError, printable
-from symbolize.storage.clock import own_time
+from symbolize.storage.urls import own_time
 
 
 class TaskFailure(enum.StrEnum):

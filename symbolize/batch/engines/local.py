@@ -29,7 +29,7 @@ from symbolize.batch.engines.engine import (
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import SymbolizeError
 from symbolize.core.parallel import end_with_parent, limit_threads, own_import_path
-from symbolize.storage.clock import OVERDUE
+from symbolize.storage.urls import OVERDUE
 
 PRELOADED = ["symbolize.batch.tasks", "symbolize.pipeline"]
 """Modules that are imported once for all workers."""

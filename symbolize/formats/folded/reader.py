@@ -8,8 +8,7 @@ from symbolize.core.interning import random_mixer
 from symbolize.formats.content import HEAD, Content
 from symbolize.formats.folded import scan as scanning
 from symbolize.formats.model import LoadedProfile, LoadOptions, only
-from symbolize.formats.named_stacks import MAX_LINE, NamedStacks, whole_lines
-from symbolize.formats.samples import TextFrame
+from symbolize.formats.samples import MAX_LINE, NamedStacks, TextFrame, whole_lines
 from symbolize.formats.stand_ins import in_call, place_of
 from symbolize.names.stand_ins import StandIn, stand_in
 

@@ -18,7 +18,7 @@ from symbolize.core.errors import InputError
 from symbolize.formats import memory_map
 from symbolize.formats.content import Content
 from symbolize.formats.gperftools import records as gperftools_records
-from symbolize.formats.legacy.frames import PROFILER
+from symbolize.formats.legacy.text import PROFILER
 from symbolize.formats.model import LoadedProfile, LoadOptions, another_profile, only
 from symbolize.formats.samples import fill_samples
 from symbolize.profile.facts import set_leaves

@@ -7,9 +7,18 @@ from typing import Final
 import numpy as np
 
 from symbolize.core.arrays import NONE
-from symbolize.formats.legacy.frames import ALLOCATORS, ALLOCATORS_KEPT, LOCKS
-from symbolize.formats.legacy.text import Text, integer, only_fitting, read_attributes, read_rows
-from symbolize.formats.legacy.unsampling import quotient, unsampled
+from symbolize.formats.legacy.text import (
+    ALLOCATORS,
+    ALLOCATORS_KEPT,
+    LOCKS,
+    Text,
+    integer,
+    only_fitting,
+    quotient,
+    read_attributes,
+    read_rows,
+    unsampled,
+)
 from symbolize.formats.samples import TextFrame, fill, name_locations, number_label, value_type
 from symbolize.profile.model import Profile
 

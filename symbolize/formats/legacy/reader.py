@@ -13,10 +13,13 @@ from symbolize.core.errors import InputError
 from symbolize.formats.content import Content
 from symbolize.formats.gperftools import reader as gperftools
 from symbolize.formats.legacy import java
-from symbolize.formats.legacy.frames import ALLOCATORS, ALLOCATORS_KEPT, LOCKS, PROFILER
 from symbolize.formats.legacy.java import DURATION, PERIOD, nanoseconds
 from symbolize.formats.legacy.text import (
+    ALLOCATORS,
+    ALLOCATORS_KEPT,
+    LOCKS,
     MAP_TITLE,
+    PROFILER,
     SAMPLE_OR_MAP,
     WARNING,
     Text,
@@ -25,13 +28,14 @@ from symbolize.formats.legacy.text import (
     inside_calls,
     integer,
     only_fitting,
+    quotient,
     read_attributes,
     read_rows,
     scaled,
+    unsampled,
     warn,
     without_leaves,
 )
-from symbolize.formats.legacy.unsampling import quotient, unsampled
 from symbolize.formats.model import LoadedProfile, LoadOptions, another_profile, only
 from symbolize.formats.samples import (
     Label,

@@ -1,17 +1,51 @@
-"""What all text profiles share: rows of samples, what ends them, the memory map, and how they become a profile."""
+"""What all text profiles share: rows of samples, what ends them, the memory map, and how they become a profile.
 
+Viewers leave frames out of stacks, for each kind of profile as pprof gives them (R343, frames to leave out): heaps have
+the functions that allocate and everything of Go's runtime, contention those that release locks, everything else what a
+profiler of CPU time leaves on stacks.
+"""
+
+import math
 import re
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Bool, Int64, UInt64, offsets_of, views
+from symbolize.core.arrays import Bool, Int64, UInt64, distinct_inverse, offsets_of, views
 from symbolize.core.errors import InputError
 from symbolize.formats import memory_map
 from symbolize.formats.legacy import rows as scanning
 from symbolize.formats.samples import note_names
 from symbolize.profile.model import Profile
+
+PROFILER: Final = rb"ProfileData::(Add|prof_handler)|CpuProfiler::prof_handler|__pthread_sighandler|__restore"
+"""What a profiler of CPU time leaves on top of stacks."""
+
+ALLOCATORS: Final = rb"|".join(
+    (
+        rb"(tc_)?(c|m|re|v|pv)alloc|(tc_)?c?free|(do_|tc_)?memalign|(__|tc_)?posix_memalign",
+        rb"tc_(new|delete)(array)?|tc_new(array)?_nothrow|tcmalloc::.*",
+        rb"malloc_zone_(malloc|calloc|valloc|realloc|memalign|free)",
+        rb"runtime\..*",
+        rb"BaseArena::.*|(::)?do_malloc(_no_errno|_pages)?|DoSampledAllocation|MallocedMemBlock::MallocedMemBlock",
+        rb"__builtin_(vec_)?(new|delete)|operator new(\[\])?|__libc_malloc|_M_allocate|allocate|cpp_alloc",
+        rb"(__gnu_cxx::new_allocator|__malloc_alloc_template|simple_alloc)::allocate",
+    )
+)
+"""Functions that allocate for others."""
+
+ALLOCATORS_KEPT: Final = rb"runtime\.(panic|reflectcall|call[0-9]*)"
+"""Of these, what may have called the allocating code."""
+
+LOCKS: Final = rb"|".join(
+    (
+        rb"(base::)?(RecordLockProfileData|Submit(Mutex|SpinLock)ProfileData).*",
+        rb"((base::)?Mutex::)?(AwaitCommon|Unlock|ReaderUnlock).*|((base::)?MutexLock::)?~MutexLock.*",
+        rb"(SpinLock::)?(Unlock|SlowUnlock).*|(SpinLockHolder::)?~SpinLockHolder.*",
+    )
+)
+"""Functions that release a lock and count who waited for it."""
 
 MAX_ROWS: Final = 1 << 26
 """Samples of one text; no profiler writes a thousandth of it."""
@@ -209,3 +243,32 @@ def without_leaves(offsets: Int64, addresses: UInt64) -> UInt64:
     moved = inside_calls(addresses)
     moved[offsets[:-1][np.diff(offsets) > 0]] += np.uint64(1)
     return moved
+
+
+def quotient(sizes: Int64, counts: Int64) -> Int64:
+    """Sizes by counts, truncated towards zero as Go divides, 0 where there is no count."""
+    found = np.abs(sizes) // np.maximum(np.abs(counts), 1)
+    return np.where(counts == 0, 0, np.where((sizes < 0) == (counts < 0), found, -found))
+
+
+def unsampled(counts: Int64, sizes: Int64, rate: int, fits: Bool) -> tuple[Int64, Int64]:
+    """What was allocated, by the objects of which every one was sampled with a probability that its size decides
+    (R331, sampled heaps). Where a value exceeds 64 bits, `fits` becomes false.
+
+    Sizes of no objects are kept (R333, sizes without objects). An allocation of s bytes was sampled with the
+    probability 1 − exp(−s/rate), so objects and bytes are multiplied by the inverse of that for the mean size of a row,
+    in floating point, and truncated towards zero, as pprof does; with a negative count the mean size is without sign.
+    Heaps of mmap calls have bytes of no objects (gperftools issue 953), which pprof refuses.
+    """
+    is_scaled = (counts != 0) & (sizes != 0)
+    if rate <= 1:
+        return counts, sizes
+    scale = np.ones(len(counts), np.float64)
+    mean = np.abs(sizes[is_scaled].astype(np.float64) / counts[is_scaled].astype(np.float64))
+    means, which = distinct_inverse(mean)
+    factors = [1 - math.exp(-each / rate) for each in means.tolist()]
+    scale[is_scaled] = np.array([1 / each if each else math.inf for each in factors], np.float64)[which]
+    with np.errstate(over="ignore"):
+        scaled_counts, scaled_sizes = scaled(counts, scale, fits), scaled(sizes, scale, fits)
+    # Objects of no size are none: nothing tells how many of them there were.
+    return np.where(is_scaled, scaled_counts, 0), np.where(is_scaled | (counts == 0), scaled_sizes, 0)

@@ -17,7 +17,7 @@ from symbolize.core.errors import InputError
 from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, MAX_VARINT, NUMBER, VARINT, WIRE_TYPE, varint
 
 if TYPE_CHECKING:
-    from symbolize.formats.otlp.dictionary import Dictionary
+    from symbolize.formats.otlp.messages import Dictionary
 
 JSON: Final = re.compile(rb'\s*\{\s*"(?:resourceProfiles|resource_profiles|dictionary)"\s*:\s*[\[{]', re.ASCII)
 

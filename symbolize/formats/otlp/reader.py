@@ -17,8 +17,7 @@ from symbolize.formats.model import LoadedProfile, LoadOptions
 from symbolize.formats.otlp import layouts
 from symbolize.formats.otlp.build import TYPE_ORDER, OtlpGroup, build, value_type
 from symbolize.formats.otlp.containers import Container, framing_of, opened
-from symbolize.formats.otlp.dictionary import Value, shown
-from symbolize.formats.otlp.messages import Made, Message
+from symbolize.formats.otlp.messages import Made, Message, Value, shown
 from symbolize.proto import otlp_profiles_tags as tags
 
 FREE_COST: Final = 48 << 20

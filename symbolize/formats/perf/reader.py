@@ -28,12 +28,19 @@ from symbolize.formats.content import CHUNK, Content, chunks
 from symbolize.formats.model import LoadedProfile, LoadOptions, another_profile, only
 from symbolize.formats.perf import BIG, LITTLE, OLD
 from symbolize.formats.perf import numbers as n
-from symbolize.formats.perf.build_ids import BuildIds
-from symbolize.formats.perf.events import EventColumns, columns_of, machine_of
-from symbolize.formats.perf.header import PAIR, PIPE_HEADER, Event, is_pipe, read_attrs, read_header
-from symbolize.formats.perf.processes import RecordedMapping
-from symbolize.formats.perf.recording import Recording
-from symbolize.formats.perf.stream import Stream
+from symbolize.formats.perf.header import (
+    PAIR,
+    PIPE_HEADER,
+    Event,
+    EventColumns,
+    columns_of,
+    is_pipe,
+    machine_of,
+    read_attrs,
+    read_header,
+)
+from symbolize.formats.perf.processes import BuildIds, RecordedMapping
+from symbolize.formats.perf.recording import Recording, Stream
 from symbolize.formats.products import VALUES
 from symbolize.profile.attachments import SampleTimes, StackDumps
 from symbolize.profile.combine import TOO_LARGE

@@ -1,5 +1,4 @@
 cimport cython
-
 include "numbers.pxi"
 from symbolize.core.integers cimport unsigned_at
 from symbolize.core.interning cimport Chunks, InternTable, Tuples

@@ -1,9 +1,20 @@
+cimport cython
 include "constants.pxi"
 include "../../core/protobuf.pxi"
 include "../../proto/perfetto_trace_tags.pxi"
+from symbolize.core.interning cimport InternTable
 from symbolize.formats.perfetto.packet_reader cimport PacketReader
-from symbolize.formats.perfetto.interned_state cimport InternedState
-from symbolize.formats.perfetto.sequences cimport Sequence
+from symbolize.formats.perfetto.sequences cimport InternedState, Sequence
+
+
+@cython.final
+cdef class Totals:
+    cdef readonly Py_ssize_t count
+    cdef readonly Py_ssize_t base
+    cdef InternTable ids
+    cdef long long[::1] last
+    cdef int[::1] stacks
+    cdef unsigned long long mixer
 
 
 cdef class HeapReader:

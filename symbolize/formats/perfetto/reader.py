@@ -35,12 +35,10 @@ from symbolize.core.mapped_names import is_no_file
 from symbolize.formats.content import Content
 from symbolize.formats.model import ALL, Choice, LoadedProfile, LoadOptions
 from symbolize.formats.perfetto.constants import EMPTY, MISSING
-from symbolize.formats.perfetto.dumps import Heap
 from symbolize.formats.perfetto.packets import Packets
-from symbolize.formats.perfetto.processes import machine_of
+from symbolize.formats.perfetto.samples import TEXT_ERROR
 from symbolize.formats.perfetto.scan import Scanner
-from symbolize.formats.perfetto.stack_samples import TEXT_ERROR
-from symbolize.formats.perfetto.trace import Trace, TraceMapping
+from symbolize.formats.perfetto.trace import Heap, Trace, TraceMapping, machine_of
 from symbolize.formats.perfetto.wire import signed
 from symbolize.profile.facts import recorded_ids, set_leaves
 from symbolize.profile.model import (

@@ -1,6 +1,8 @@
 include "constants.pxi"
+include "../../proto/perfetto_trace_tags.pxi"
 from symbolize.formats.perfetto.packet_reader cimport PacketReader
 from symbolize.core.interning cimport Tuples
+from symbolize.formats.perfetto.sequences cimport InternedState, Sequence
 
 
 cdef class SampleContext:
@@ -37,3 +39,39 @@ cdef class TraceSamples:
     cdef reject(self, int stack)
     cdef count(self, int stack, unsigned long long weight, Py_ssize_t followers)
     cdef add_value(self, Py_ssize_t at, unsigned long long value)
+
+
+cdef class CpuReader:
+    cdef PacketReader reader
+    cdef TraceSamples samples
+    cdef unsigned long long[::1] deltas
+    cdef readonly object records_lost
+    cdef readonly Py_ssize_t guardrails
+    cdef readonly Py_ssize_t bad_streams
+    cdef readonly list skipped
+
+    cdef perf_sample(self, Sequence seq, Py_ssize_t begin, Py_ssize_t end)
+    cdef unsigned long long weigh(self, Sequence seq, unsigned long long cpu, bint timed, unsigned long long total) except? 0
+    cdef streaming(self, Sequence seq, Py_ssize_t begin, Py_ssize_t end)
+
+
+cdef class StackReader:
+    cdef PacketReader reader
+    cdef TraceSamples samples
+    cdef unsigned long long[::1] weights
+    cdef Py_ssize_t given
+    cdef unsigned long long weight
+    cdef unsigned long long task
+    cdef unsigned long long execution
+    cdef unsigned long long iid
+    cdef Py_ssize_t inline_begin
+    cdef Py_ssize_t inline_end
+    cdef unsigned long long primary
+    cdef bytes described
+    cdef list followed
+
+    cdef stack_sample(self, Sequence seq, Py_ssize_t begin, Py_ssize_t end)
+    cdef read(self, InternedState state, Py_ssize_t begin, Py_ssize_t end)
+    cdef session(self, Sequence seq)
+    cdef unsigned long long scaled(self, unsigned long long weight, unsigned long long multiplier) noexcept
+    cdef int inline_stack(self, Py_ssize_t begin, Py_ssize_t end) except -3

@@ -2,11 +2,9 @@ include "constants.pxi"
 include "../../core/protobuf.pxi"
 include "../../proto/perfetto_trace_tags.pxi"
 from symbolize.formats.perfetto.packet_reader cimport PacketReader
-from symbolize.formats.perfetto.cpu cimport CpuReader
+from symbolize.formats.perfetto.samples cimport CpuReader, StackReader, TraceSamples
 from symbolize.formats.perfetto.heaps cimport HeapReader
-from symbolize.formats.perfetto.samples cimport TraceSamples
 from symbolize.formats.perfetto.sequences cimport Sequence
-from symbolize.formats.perfetto.stack_samples cimport StackReader
 from symbolize.core.interning cimport InternTable
 
 

@@ -18,11 +18,10 @@ if not cython.compiled:
     from symbolize.core.interning import InternTable
     from symbolize.core.protobuf import BYTES, FIXED32, FIXED64, MAX_TAG, NUMBER, VARINT, WIRE_TYPE
     from symbolize.formats.perfetto.constants import MASK32, MAX_INT64
-    from symbolize.formats.perfetto.cpu import CpuReader
     from symbolize.formats.perfetto.heaps import HeapReader
     from symbolize.formats.perfetto.packet_reader import PacketReader
+    from symbolize.formats.perfetto.samples import CpuReader, StackReader
     from symbolize.formats.perfetto.sequences import Sequence
-    from symbolize.formats.perfetto.stack_samples import StackReader
     from symbolize.proto.perfetto_trace_tags import *
 
 

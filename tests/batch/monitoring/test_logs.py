@@ -12,11 +12,11 @@ import pytest
 
 from symbolize.batch.fetching import FetchedFile
 from symbolize.batch.manifest import Manifest
-from symbolize.batch.monitoring.logs import JsonLog, timestamp
+from symbolize.batch.monitoring.observers import JsonLog, timestamp
 from symbolize.batch.monitoring.summary import write_quarantine
 from symbolize.binaries import Attempt
 from symbolize.core.errors import OutputError
-from symbolize.storage.input_names import Input
+from symbolize.storage.inputs import Input
 from tests.support import batch_events as events
 
 
@@ -218,7 +218,7 @@ def test_no_such_folder(tmp_path: Path) -> None:
 def test_standard_output() -> None:
     """- is standard output, and a reader that goes away is a warning."""
     code = (
-        "from symbolize.batch.monitoring.logs import JsonLog; import sys\n"
+        "from symbolize.batch.monitoring.observers import JsonLog; import sys\n"
         "with JsonLog('-', lambda text: print(text, file=sys.stderr)) as log:\n"
         "    sys.stdin.readline()\n"
         "    log.entered('scan', 2)\n"

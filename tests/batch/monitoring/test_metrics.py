@@ -17,12 +17,18 @@ from tests.support.needs import package
 parser = package("prometheus_client.parser")
 
 from symbolize.batch.manifest import InputResult, Manifest
-from symbolize.batch.monitoring import metrics_export
-from symbolize.batch.monitoring.metrics import MAX_LABELS, METRICS, PREFIX, Metrics
-from symbolize.batch.monitoring.metrics_export import MetricsFile, MetricsServer
+from symbolize.batch.monitoring.metrics import (
+    MAX_CLIENTS,
+    MAX_LABELS,
+    METRICS,
+    PREFIX,
+    Metrics,
+    MetricsFile,
+    MetricsServer,
+)
 from symbolize.core.errors import OutputError, UsageError
 from symbolize.core.reasons import Reason
-from symbolize.storage.input_names import Input
+from symbolize.storage.inputs import Input
 from tests.support import batch_events as events
 
 Samples = dict[tuple[str, tuple[str, ...]], float]
@@ -387,7 +393,7 @@ def test_bad_requests(server: MetricsServer, request_: bytes, capfd: pytest.Capt
 @pytest.mark.process
 def test_slow_clients_are_left(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that sends a byte now and then is cut off in the end."""
-    monkeypatch.setattr(metrics_export, "MAX_SECONDS", 0.2)
+    monkeypatch.setattr("symbolize.batch.monitoring.metrics.MAX_SECONDS", 0.2)
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         for _ in range(1200):
             try:
@@ -401,7 +407,7 @@ def test_slow_clients_are_left(server: MetricsServer, monkeypatch: pytest.Monkey
 @pytest.mark.process
 def test_silent_clients_are_left(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are cut off after a while, and hold up nobody meanwhile."""
-    monkeypatch.setattr(metrics_export, "MAX_SECONDS", 0.2)
+    monkeypatch.setattr("symbolize.batch.monitoring.metrics.MAX_SECONDS", 0.2)
     silent = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(4)]
     assert ask(server, "/metrics")[0] == 200
     for connection in silent:
@@ -415,7 +421,7 @@ def test_many_clients_do_not_pile_up(server: MetricsServer) -> None:
     before = threading.active_count()
     silent = [socket.create_connection(("127.0.0.1", server.port), timeout=60) for _ in range(30)]
     try:
-        wait_for(lambda: threading.active_count() >= before + metrics_export.MAX_CLIENTS)
+        wait_for(lambda: threading.active_count() >= before + MAX_CLIENTS)
         assert raw(server, b"GET /metrics HTTP/1.0\r\n\r\n") == b""
     finally:
         for connection in silent:

@@ -17,7 +17,7 @@ from symbolize.batch.monitoring.aggregates import BinaryAggregates, Percents, ba
 from symbolize.batch.monitoring.observers import Tally
 from symbolize.batch.monitoring.summary import Summary, write_quarantine
 from symbolize.core.errors import OutputError
-from symbolize.storage.input_names import Input
+from symbolize.storage.inputs import Input
 from tests.support import batch_events as events
 
 

@@ -1,19 +1,46 @@
-"""The progress of one profile, and of downloads, on a terminal."""
+"""What commands tell the person or program that runs them: exit codes, lines of output and of errors, progress."""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Never
 
 from symbolize.core.closing import Closeable
-from symbolize.core.errors import printable
+from symbolize.core.errors import OutputError, printable
+from symbolize.core.files import os_error_text
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
     from symbolize.binaries.debuginfod import Progress
+
+
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+def print_error(text: str) -> None:
+    """Write a line to standard error; nothing if it is closed."""
+    with suppress(OSError, AttributeError):
+        print(text, file=sys.stderr)
+
+
+def print_output(text: str, flush: bool = False) -> None:
+    """Write to standard output; a reader that wants no more, as `head`, is no failure. Raises OutputError."""
+    if sys.stdout is None:
+        raise OutputError("standard output: cannot be written: it is closed")
+    try:
+        encoding = sys.stdout.encoding or "utf-8"
+        print(text.encode(encoding, "backslashreplace").decode(encoding), end="", flush=flush)
+    except (OSError, ValueError) as error:
+        # What is left in the buffer would be written again at the end.
+        with suppress(OSError, ValueError, AttributeError), open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return
+        raise OutputError(f"standard output: cannot be written: {os_error_text(error)}") from error
 
 
 def shows_progress(quiet: bool) -> bool:

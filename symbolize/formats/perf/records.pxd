@@ -1,4 +1,0 @@
-cimport cython
-
-include "numbers.pxi"
-from symbolize.core.integers cimport unsigned_at
