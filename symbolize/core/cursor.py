@@ -60,7 +60,8 @@ def varint_at(data: object, at: int) -> tuple[int, int] | None:
 class Cursor:
     """Position in `data[pos:end]`; `big` selects big-endian fixed-size integers.
 
-    Offsets are checked before they are used; what nests has limits of its own (R77, checked offsets).
+    Offsets are checked before they are used; what nests has limits of its own (R77, checked offsets). The methods that
+    others here call are final in this source too, where alone it makes the calls direct.
     """
 
     def __init__(self, data, pos: cython.Py_ssize_t = 0, end: cython.Py_ssize_t = -1, big: cython.bint = False):  # type: ignore[no-untyped-def]
@@ -71,6 +72,7 @@ class Cursor:
         self.pos = self.end if self.bad else pos
         self.big = big
 
+    @cython.final
     def need(self, count: cython.ulonglong) -> cython.bint:
         """True if `count` more bytes can be read; marks the cursor bad otherwise."""
         left: cython.ulonglong = self.end - self.pos
@@ -86,6 +88,7 @@ class Cursor:
         self.pos += size
         return unsigned_at(self.data, self.pos - size, size, self.big)
 
+    @cython.final
     def uleb(self) -> cython.ulonglong:
         """An unsigned LEB128 number (DWARF 5 §7.6), which is also a protobuf varint; bits above 64 are dropped."""
         value: cython.ulonglong = 0
@@ -113,6 +116,7 @@ class Cursor:
             value |= (MASK64 << bits) & MASK64
         return as_signed(value)
 
+    @cython.final
     def skip(self, count: cython.ulonglong) -> cython.void:
         """Move over `count` bytes."""
         if self.need(count):
@@ -131,6 +135,7 @@ class Cursor:
         self.pos = self.end if self.bad else position
 
     @cython.boundscheck(False)
+    @cython.final
     def varint(self) -> cython.ulonglong:
         """A protobuf varint; one of more than ten bytes is bad. Bounds are checked once, not for each byte."""
         value: cython.ulonglong = 0
@@ -198,6 +203,7 @@ class Cursor:
         self.leave(outer)
         return count
 
+    @cython.final
     def enter(self) -> cython.Py_ssize_t:
         """Narrow the cursor to the length-delimited content that starts here; the end to give to `leave`."""
         outer: cython.Py_ssize_t = self.end
@@ -206,6 +212,7 @@ class Cursor:
             self.end = self.pos + cython.cast(cython.Py_ssize_t, size)
         return outer
 
+    @cython.final
     def leave(self, outer: cython.Py_ssize_t) -> cython.void:
         """Widen the cursor again; a bad one stays narrow, which tells damage inside a message from a cut end."""
         if not self.bad:
