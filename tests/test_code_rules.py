@@ -120,7 +120,6 @@ def importers_of(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
 
 def test_a_module_is_an_idea(trees: dict[str, ast.Module]) -> None:
     """Two functions that are only read together stand together."""
-    # The last one is a paragraph of `stream.py` soon.
     aside = {name for name in trees if name.endswith(("__init__.py", "__main__.py"))}
     sizes = {name_of(path): code_lines(path.read_text(), trees[name_of(path)]) for path in SOURCES}
     small = [

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
-from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -14,6 +13,9 @@ from symbolize.core.errors import check_type
 from symbolize.core.expressions import Matches, compiled
 from symbolize.profile import Profile, combine, compact
 from symbolize.profile.sample_types import Unit, unit_of
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 RANGE: Final = re.compile(r"(?P<low>[+-]?[0-9]{1,999}[A-Za-z]*)?(?P<colon>:)?(?P<high>[+-]?[0-9]{1,999}[A-Za-z]*)?")
 BOUND: Final = re.compile(r"([+-]?[0-9]+)([A-Za-z]*)")
@@ -38,6 +40,8 @@ class ValueRange(NamedTuple):
     def limits(self, unit: Unit | None) -> tuple[Fraction | None, Fraction | None] | None:
         """The ends in another unit; None if that does not measure the same. Numbers in a unit that is not known are
         taken in that of the range, and a range without a unit takes numbers as they are."""
+        from fractions import Fraction
+
         found: list[Fraction | None] = []
         first = self.low or self.high
         assert first is not None

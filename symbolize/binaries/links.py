@@ -1,11 +1,14 @@
 """The other files with the debug information of a binary that it names: where they may lie, and whether they belong.
 
 The names come out of the binary and are not trusted. They are only looked up in the index, so that nothing outside of
-the roots is opened, or in the folders where debuggers look without an index (`debug_files`). A candidate for the debug
+the roots is opened. A candidate for the debug
 file of a stripped binary, named in `.gnu_debuglink`, is taken if its contents have the checksum in the link (R141,
 debug links); any other is a reason in the report, and the search goes on (R143, rejected candidates). Of packages,
 split units and supplementary files the opener has to check that the ids in them agree. Of servers only a supplementary
 file is asked for, by its build id.
+
+Without an index `debug_files` looks where debuggers do. What it finds counts only if its build id or checksum agrees,
+which who opens the files has to check.
 """
 
 import os

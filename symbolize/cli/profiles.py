@@ -11,7 +11,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
 
 from symbolize.cli.arguments import Parser
 from symbolize.cli.commands import COMMANDS
@@ -422,6 +421,8 @@ def host(url: str) -> str:
     """The host of a server, without secrets in its URL."""
     if url == "env":
         return "servers of DEBUGINFOD_URLS"
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(url if "://" in url else f"//{url}")
         return parts.hostname or "server"

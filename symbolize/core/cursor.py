@@ -60,8 +60,8 @@ def varint_at(data: object, at: int) -> tuple[int, int] | None:
 class Cursor:
     """Position in `data[pos:end]`; `big` selects big-endian fixed-size integers.
 
-    Offsets are checked before they are used; what nests has limits of its own (R77, checked offsets). The methods that
-    others here call are final in this source too, where alone it makes the calls direct.
+    Offsets are checked before they are used; what nests has limits of its own (R77, checked offsets). Methods that
+    others in this module call are marked final here too: the mark in the `.pxd` alone does not make the calls direct.
     """
 
     def __init__(self, data, pos: cython.Py_ssize_t = 0, end: cython.Py_ssize_t = -1, big: cython.bint = False):  # type: ignore[no-untyped-def]

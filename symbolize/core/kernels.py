@@ -2,7 +2,7 @@
 # mypy: disable-error-code="arg-type, attr-defined, no-any-return, no-untyped-call, untyped-decorator"
 # mypy: disable-error-code="valid-type", no-warn-unused-ignores
 """The compiled loops under `arrays` and `ranges`: rows marked; ranges of addresses clipped, joined, cut at the borders
-of others, nested, made disjoint."""
+of others, laid out, made disjoint."""
 
 import cython
 import numpy as np
@@ -35,7 +35,8 @@ def mark_chosen(  # type: ignore[no-untyped-def]
 
 @cython.cclass
 class RangeColumns:
-    """Ranges `[begins[i], ends[i])` (uint64[n]), and what each belongs to: `owners` (int64[n]), numbers from 0 on."""
+    """Ranges `[begins[i], ends[i])` (uint64[n]), and what each belongs to: `owners` (int64[n]), numbers from 0 on, -1:
+    nobody. The arrays are writable."""
 
     def __init__(
         self, begins: cython.ulonglong[::1], ends: cython.ulonglong[::1], owners: cython.longlong[::1]

@@ -9,10 +9,8 @@ from symbolize.report.model import MappingRow, Report
 
 SCHEMA_VERSION = 2
 PLAN_VERSION = 1
-DETAILS = (
-    *("sample_count", "leaf_value", "symbolized_leaf_value", "shared_value", "decided_value"),
-    *("approximate_lines", "without_lines", "had_names", "tried", "wanted"),
-)
+PROFILE_DETAILS = "sample_count", "leaf_value", "symbolized_leaf_value", "shared_value", "decided_value"
+MAPPING_DETAILS = "approximate_lines", "without_lines", "had_names", "tried", "wanted"
 """The fields of a profile and of a mapping that the report on many profiles leaves out."""
 
 
@@ -56,9 +54,9 @@ def coverage(report: Report) -> dict[str, object]:
     """What was found and what was not, as plain data: the short form for the report on many profiles, without what is
     wrong with the run."""
     return {
-        **{field: value for field, value in figures(report).items() if field not in DETAILS},
+        **{field: value for field, value in figures(report).items() if field not in PROFILE_DETAILS},
         "mappings": [
-            {field: value for field, value in mapping(row).items() if field not in DETAILS}
+            {field: value for field, value in mapping(row).items() if field not in MAPPING_DETAILS}
             for row in report.mappings
             if row.locations
         ],

@@ -415,8 +415,8 @@ def answer_of(binary: Binary, vaddrs: UInt64, nearest_line: bool, tables: Tables
 
 def _unchanged(binary: Binary, vaddrs: UInt64, nearest_line: bool, made: SymbolTable | None = None) -> Answer:
     """The answer of a table, `made` or that of the binary, that has not changed when everything is read of it: a cached
-    one that did is made anew (R280, files that change). That is no retry of a mapping, as the files of the binary are
-    sound: if one of these changed, ReadFailure is raised at once."""
+    table that did is made anew (R280, files that change). That does not retry the mapping: if a file of the binary
+    changed, ReadFailure is raised at once."""
     for _ in range(MAX_TABLES):
         try:
             answer = table_answer(binary, vaddrs, nearest_line, made)

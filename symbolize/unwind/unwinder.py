@@ -1,4 +1,4 @@
-"""Unwinds the copies of stacks of a profile, a block of them at a time."""
+"""Unwinds the copies of stacks of a profile, a block of them at a time, and says why each ends where it does."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field

@@ -4,8 +4,9 @@
 """Walks up stacks, dump by dump, as far as rows of rules are known.
 
 A site is a mapping with an address in it, inside the call of a caller, each once, and 0, or the time of the stack where
-the rules depend on it. A walk that comes to a site whose row
-is not known yet waits there; the caller finds the rows of all new sites at once, and lets the walks go on.
+the rules depend on it. A walk that comes to a site whose row is not known yet waits there; the caller finds the rows of
+all new sites at once, and lets the walks go on. Nothing of a profile or binary is executed: expressions (DWARF 5 §2.5)
+are read by a small interpreter whose stack and operations are bounded.
 """
 
 import cython

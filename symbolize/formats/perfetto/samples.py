@@ -47,7 +47,7 @@ TEXT_ERROR = 1 << 32
 @cython.cclass
 class SampleContext:
     """All that a sample has beside its callstack and values. `pid` and `cpu`, which have 32 bits, are one more, 0
-    unknown (R270, numbers of tasks)."""
+    unknown (R270, numbers of tasks); `tid` is as it is, if the sample `has_tid`."""
 
     def __init__(self) -> None:
         self.clear()

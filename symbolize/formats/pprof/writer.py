@@ -161,11 +161,12 @@ def _string_table(strings: StringArray) -> Iterator[UInt8]:
     strings = strings.with_changed(others, readable)
     begins, ends = strings.places()
     offsets = offsets_of(ends - begins)
+    data = np.ascontiguousarray(strings.data, np.uint8).data
     for first in range(0, len(strings), BLOCK):
         last = min(first + BLOCK, len(strings))
         block = np.empty(int(offsets[last] - offsets[first]) + (last - first) * (1 + MAX_VARINT), np.uint8)
         places = begins[first:last].data, ends[first:last].data
-        yield block[write_columns.encode_strings(_view(strings.data, np.uint8), *places, block.data) :]
+        yield block[write_columns.encode_strings(data, *places, block.data) :]
 
 
 def _integers(*fields: tuple[int, int]) -> bytes:
@@ -192,7 +193,7 @@ def _blocks(
     if len(ends):
         ends[raw.rows + 1] = np.diff(raw.offsets)
         lists = (*lists, PackedLists(np.cumsum(ends, out=ends), 1))
-    extra = write_columns.Extra(ends.data, _view(raw.data, np.uint8))
+    extra = write_columns.Extra(ends.data, np.ascontiguousarray(raw.data, np.uint8).data)
     for first in range(0, count, BLOCK):
         last = min(first + BLOCK, count)
         items = sum(int(each.offsets[last] - each.offsets[first]) * each.size for each in lists)

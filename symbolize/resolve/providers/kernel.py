@@ -67,7 +67,7 @@ MAX_PACKED, MAX_UNPACKED = 256 << 20, 1 << 30
 WIDE_VDSO = ("vdso64.so", "vdso.so", "vdso", "linux-vdso.so.1", "linux-vdso64.so.1")
 NARROW_VDSO = ("vdso32.so", "vdsox32.so", "linux-gate.so.1", "linux-vdso32.so.1", "vdso.so", "vdso")
 VDSO_SUFFIXES = ("", ".debug", ".dbg")
-VDSO_FILES = frozenset(name + suffix for name in (*WIDE_VDSO, *NARROW_VDSO) for suffix in VDSO_SUFFIXES)
+VDSO_FILES = tuple(dict.fromkeys(name + suffix for name in (*WIDE_VDSO, *NARROW_VDSO) for suffix in VDSO_SUFFIXES))
 """All names of the vdso's files."""
 
 
@@ -357,7 +357,7 @@ def module_name(filename: str) -> str:
 
 def module_files(name: str) -> tuple[str, ...]:
     """What the files of the kernel module of this name are called, unless they are packed."""
-    return f"{name}.ko", f"{name.replace('_', '-')}.ko", f"{name}.ko.debug"
+    return tuple(dict.fromkeys((f"{name}.ko", f"{name.replace('_', '-')}.ko", f"{name}.ko.debug")))
 
 
 class KernelModules:
