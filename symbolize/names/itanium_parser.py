@@ -386,8 +386,6 @@ class CppParser(CppLexer):
             level = self.number() + 1
             self.expect(ord("_"))
         index = self.ordinal()
-        if self.bad:
-            return 0
         if not level and (self.forwarding or (self.leveled and not self.generic)):
             # The constraint of a parameter is not printed. What refers back to it may be of the innermost template.
             kind = FORWARD | PACKED | SHAPED | (not self.forwarding) << EXTRA
@@ -640,8 +638,7 @@ class CppParser(CppLexer):
             exceptions = self.join(ENCLOSED, self.word(b" throw("), self.list(ord("E"), ord("t")), 0)
         if self.text[self.at] == ord("D") and self.text[self.at + 1] == ord("x"):
             self.at += 2
-            safe = self.word(b" transaction_safe")
-            exceptions = self.join(SUFFIXED, exceptions, safe, 0) if exceptions else safe
+            exceptions = self.join(SUFFIXED, self.word(b" transaction_safe"), exceptions, 0)
         self.expect(ord("F"))
         self.eat(ord("Y"))
         returned = self.a_type()

@@ -173,8 +173,6 @@ class CppPrinter(CppTree):
             self.show_argument(node, kind)
         elif kind <= SELECTED:
             self.left_of_type(node, kind)
-        elif kind <= PACK_OF_PARAMETERS:
-            self.show_declaration(node, kind, 0)
         else:
             self.show_expression(node, kind)
         self.depth -= 1
@@ -377,10 +375,8 @@ class CppPrinter(CppTree):
         found = self.strip(node)
         if found != node:
             return self.left(found)
-        if kind == FORWARD and self.nodes[node] >> EXTRA:
+        if kind == FORWARD:
             return self.fail()
-        if kind in (PACK, FORWARD):
-            return 0
         found = self.item(self.heads, self.nodes[node + 1]) if self.closures else 0
         if found:
             if self.kind(found) == PACK_OF_PARAMETERS:

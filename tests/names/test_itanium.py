@@ -116,6 +116,30 @@ SHAPES = [
     (b"_ZN1ACI1St1BEi", b"A::B"),
     (b"_ZNK1AcvRKmEv", b"A::operator unsigned long const&"),
     (b"_ZNSt4pairIK1AN1B1CEEC2IJRS1_EJEEESt21piecewise_construct_tSt5tupleIJDpT_EES8_IJDpT0_EE", b"std::pair::pair"),
+    (b"_ZNSaC1Ev", b"std::allocator::allocator"),
+    (b"_ZN10_GLOBAX__N1xE", b"_GLOBAX__N::x"),
+    (b"_ZN1AUt_1fEv", b"A::{unnamed type#1}::f"),
+    (b"_ZZ1fvENUt0_1gEv", b"f()::{unnamed type#2}::g"),
+    (b"_ZZZ1fvENK1A1gEvE1x__12_", b"f()::A::g() const::x"),
+    (b"_ZNKR1A1fEv", b"A::f"),
+    (b"_Z1fIFviEET_v", b"f"),
+    (b"_Z1fPU3addILi3EEi", b"f"),
+    (b"_Z1fPDwicEFvvE", b"f"),
+    (b"_Z1fPDoDxFvvE", b"f"),
+    (b"_ZTAXtl1ALi1EEE", b"template parameter object for A{1}"),
+    (b"_Z1fILb1EEvDTtrE", b"f"),
+    (b"_Z1fIXadL_ZN1A1fEvEEEvv", b"f"),
+    (b"_Z1fIiEDTpp_fp_ET_", b"f"),
+    (b"_Z1fIiEDTixfp_Li0EET_", b"f"),
+    (b"_Z1fIiEDTu5__footT_EET_", b"f"),
+    (b"_Z1fIiEDTclgs1xfp_EET_", b"f"),
+    (b"_Z1fIiEDTdtfp_gs1xET_", b"f"),
+    (b"_Z1fIiEDTcl1xB3tagfp_EET_", b"f"),
+    (b"_Z1fIiEDTnw_T_ilLi1EEES0_", b"f"),
+    (b"_Z1fIJicEEv1AIXsPDpT_Li3EEEE", b"f"),
+    (b"_ZN1A1fIiEEDTptfpT1xET_", b"A::f"),
+    (b"_Z1fIiEDTtl1Adi1xdxLi0ELi1EEET_", b"f"),
+    (b"_Z1fIiEDTtl1AdXLi0ELi3ELi1EEET_", b"f"),
 ]  # fmt: skip
 
 
@@ -189,6 +213,24 @@ BETTER = [
         b"std::function<int (int (*)(double), int (&) [3])>::function<main::{lambda(int (*)(double), int (&) [3])#11}, "
         b"void>(main::{lambda(int (*)(double), int (&) [3])#11}&&)",
     ),
+    # What libstdc++ does not know or takes for something else, or what reads otherwise as a text than as a tree.
+    (b"_ZZ1fvEUb_", b"f()::{block}"),
+    (b"_ZZ1fvEs_0", b"f()::string literal"),
+    (b"_Z1fTs1ATu1BTe1C", b"f(struct A, union B, enum C)"),
+    (b"_Z1fDF32x", b"f(_Float32x)"),
+    (b"_Z1fIJicEEvDyT_Li0E", b"void f<int, char>(int...[0])"),
+    (b"_Z1fI1AiEvDTclT_IiEEE", b"void f<A, int>(decltype ((A<int>)()))"),
+    (b"_Z1fIiEDTcl1gLA3_KcEEET_", b'decltype (g("<char const [3]>")) f<int>(int)'),
+    (b"_Z1fIXadsoiL_Z1xEn8_1_2pEEEvv", b"void f<&(x.<int at offset -8>)>()"),
+    (b"_ZZW3foo1fvES_1x", b"f@foo()::x@foo"),
+    (b"_ZW3foo1fS_1AS_1BIiE", b"f@foo(A@foo, B@foo<int>)"),
+    # Constraints: of two parameters by one concept, of a lambda, and of a member of a template by both's arguments.
+    (b"_Z1fITk1CIiEcTkS_IiEdEvT_T0_", b"void f<char, double>(char, double)"),
+    (
+        b"_ZZ4mainENKUlTyTyQsr3stdE1aT_E_clIiiEEDaS_",
+        b"auto main::{lambda<typename $T0, typename $T1>($T0)#1}::operator()<int, int>(int) const",
+    ),
+    (b"_ZN1AIiE1fIcEEvT_Q1CIT_TL0__E", b"void A<int>::f<char>(char) requires C<int, char>"),
 ]
 
 

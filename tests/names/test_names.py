@@ -115,6 +115,7 @@ SHAPES = [
     (b"_Z1fIXlsLi1ELi2EE1BEvv", b"f", b"f<(1)<<(2), B>"),
     (b"_ZNSt6vectorIiSaIiEE4dataEv@@V_1.2", b"std::vector::data", b"std::vector<int, std::allocator<int> >::data"),
     (b"_Z3foov@plt", b"foo@plt", b"foo@plt"),
+    (b"_Z3foov.cold@plt", b"foo@plt", b"foo@plt"),
     (b"__ZN3foo3barEi", b"foo::bar", b"foo::bar"),
     (b"__RNvC3foo3bar", b"foo::bar", b"foo::bar"),
 ]
