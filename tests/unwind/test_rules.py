@@ -219,6 +219,27 @@ def test_who_found_the_callers(source: StackSource) -> None:
 LESS = bytes([c.DW_OP_lit0 + 1, c.DW_OP_neg, c.DW_OP_lit0, c.DW_OP_lt])
 EXPRESSIONS = {
     "comparison": (breg(7, 0) + LESS + bytes([c.DW_OP_lit0 + 3, c.DW_OP_shl, c.DW_OP_plus]), True),
+    "stack": (
+        bytes([c.DW_OP_lit0 + 5, c.DW_OP_lit0 + 3, c.DW_OP_lit0 + 2, c.DW_OP_swap, c.DW_OP_minus])  # 5 -1
+        + bytes([c.DW_OP_pick, 1, c.DW_OP_plus_uconst, 2, c.DW_OP_over, c.DW_OP_drop])  # 5 -1 7
+        + bytes([c.DW_OP_rot, c.DW_OP_minus, c.DW_OP_minus])  # 7 5 -1, and what is left is 1
+        + bytes([c.DW_OP_bregx, 7, 7, c.DW_OP_plus]),
+        True,
+    ),
+    "numbers": (
+        bytes([c.DW_OP_bregx, 7, 0, c.DW_OP_constu, 0x90, 1, c.DW_OP_plus, c.DW_OP_consts, 0x80, 0x7F, c.DW_OP_plus])
+        + bytes([c.DW_OP_const1u + 1, 0xF8, c.DW_OP_plus]),  # 144 - 128 - 8
+        True,
+    ),
+    "memory": (
+        breg(7, 8)
+        + bytes([c.DW_OP_dup, c.DW_OP_deref, c.DW_OP_plus])  # of the words 1 and 2
+        + breg(7, 16)
+        + bytes([c.DW_OP_deref_size, 1, c.DW_OP_plus, c.DW_OP_lit0 + 3, c.DW_OP_minus]),
+        True,
+    ),
+    "too many bytes": (breg(7, 8) + breg(7, 8) + bytes([c.DW_OP_deref_size, 9, c.DW_OP_drop]), False),
+    "too deep": (breg(7, 8) + bytes([c.DW_OP_pick, 1, c.DW_OP_drop]), False),
     "jump": (breg(7, 8) + bytes([c.DW_OP_skip, 1, 0, 0xFF, c.DW_OP_nop]), True),
     "too little": (breg(7, 8) + bytes([c.DW_OP_plus]), False),
     "endless": (breg(7, 8) + bytes([c.DW_OP_skip, 0xFD, 0xFF]), False),
