@@ -122,10 +122,6 @@ class ShownFrames:
     lines: Int32
     flags: UInt8
 
-    def locations(self) -> Int64:
-        """The location of each frame: int64[m]."""
-        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
-
 
 def shown_frames(profile: Profile, *, has_files: bool = True, has_no_stack: bool = False) -> ShownFrames:
     """What to show for each location of `profile`; with `has_no_stack` for samples without a stack too, as if they had

@@ -173,9 +173,6 @@ class CodeTotals:
     flat: Float64
     cumulative: Float64
 
-    def __len__(self) -> int:
-        return len(self.name)
-
 
 def code_totals(stacks: Stacks, builds: Int32) -> CodeTotals:
     """The values of all code of `stacks`, in all sample types; `builds` has a number for each location: int32[n].

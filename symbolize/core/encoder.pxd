@@ -11,7 +11,6 @@ cdef class Encoder:
 
     cdef void varint(self, unsigned long long value) noexcept nogil
     cdef void int64(self, long long value) noexcept nogil
-    cdef void fixed64(self, unsigned long long value) noexcept nogil
     cdef void number(self, unsigned long long tag, unsigned long long value) noexcept nogil
     cdef void signed(self, unsigned long long tag, long long value) noexcept nogil
     cdef void raw(self, const unsigned char[::1] data, Py_ssize_t begin, Py_ssize_t end) noexcept nogil

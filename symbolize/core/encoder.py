@@ -11,7 +11,7 @@ import cython
 if not cython.compiled:
     from symbolize.core.interning import Lists
     from symbolize.core.message_scan import MessageColumns
-    from symbolize.core.protobuf import FIXED64, LAST_BYTE, WIRE_TYPE
+    from symbolize.core.protobuf import LAST_BYTE
 
 MASK64 = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 NUMBER_FORM = cython.declare(cython.int, 1)
@@ -46,13 +46,6 @@ class Encoder:
     def int64(self, value: cython.longlong) -> cython.void:
         """Put a signed number in front."""
         self.varint(cython.cast(cython.ulonglong, value) & MASK64)
-
-    def fixed64(self, value: cython.ulonglong) -> cython.void:
-        """Put a number of eight bytes in front."""
-        i: cython.int
-        self.pos -= 8
-        for i in range(8):
-            self.out[self.pos + i] = (value >> (8 * i)) & 0xFF
 
     def number(self, tag: cython.ulonglong, value: cython.ulonglong) -> cython.void:
         """Put a field with a number in front, unless it is zero (proto3)."""
@@ -121,7 +114,6 @@ def encode(
     i: cython.Py_ssize_t
     number: cython.Py_ssize_t
     list_: cython.Py_ssize_t
-    value: cython.ulonglong
     with cython.nogil:
         for row in range(last - 1, first - 1, -1):
             end = out.pos
@@ -130,12 +122,7 @@ def encode(
             for k in range(forms.shape[0] - 1, -1, -1):
                 if forms[k] == NUMBER_FORM:
                     number -= 1
-                    value = numbers[number, row]
-                    if value != 0 and tags[k] & WIRE_TYPE == FIXED64:
-                        out.fixed64(value)
-                        out.varint(tags[k])
-                    else:
-                        out.number(tags[k], value)
+                    out.number(tags[k], numbers[number, row])
                 elif forms[k] == LIST_FORM:
                     list_ -= 1
                     inner = out.pos

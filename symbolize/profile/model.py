@@ -108,9 +108,6 @@ class ValueType(NamedTuple):
     type: int = 0
     unit: int = 0
 
-    def __repr__(self) -> str:
-        return f"<ValueType: strings {self.type} and {self.unit}>"
-
 
 def column(dtype: Any) -> Any:
     """An empty column that is filled by replacing it."""

@@ -321,9 +321,6 @@ class _Stream(io.RawIOBase):
         self._url = url
         self._file = file
 
-    def readable(self) -> bool:
-        return True
-
     def read(self, size: int = -1) -> bytes:
         """As many bytes as there are, at most `size`; all without it."""
         try:
@@ -332,16 +329,6 @@ class _Stream(io.RawIOBase):
             return data
         except FileNotFoundError as error:
             raise Denied(self.name, "was removed while it was read") from error
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill `buffer`; how many bytes there were."""
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def readall(self) -> bytes:
-        """All that is left."""
-        return self.read()
 
     def close(self) -> None:
         if not self.closed:

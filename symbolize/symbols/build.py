@@ -66,10 +66,10 @@ class Builder:
             table = symbol_list_table(with_type_arguments(self.listing, self.symbols), self.symbols)
         else:
             decoded, resolved = Decoded.nothing(), None
-            if dwarf is not None and vaddrs is None:
-                decoded, resolved = dwarf.decode_beside(partial(resolve_nodes, dwarf))
-            elif dwarf is not None:
+            if dwarf is not None and vaddrs is not None:
                 decoded = decode_for(dwarf, vaddrs, self._symbols)
+            elif dwarf is not None:
+                decoded, resolved = dwarf.decode_beside(partial(resolve_nodes, dwarf))
             table = assemble(dwarf, decoded, self.symbols, vaddrs, resolved)
         # Two threads note them, each when it comes to it.
         table.problems = [f"{image.path}: {problem}" for image in images for problem in sorted(image.problems)]
@@ -114,15 +114,13 @@ class Builder:
             self._files.close()
 
 
-def decode_for(dwarf: Dwarf, vaddrs: UInt64 | None, symbols: Callable[[], SymbolLayer] | None = None) -> Decoded:
-    """Decode the units that may hold one of `vaddrs` (ascending), or all.
+def decode_for(dwarf: Dwarf, vaddrs: UInt64, symbols: Callable[[], SymbolLayer] | None = None) -> Decoded:
+    """Decode the units that may hold one of `vaddrs` (ascending).
 
     Where no unit that claims an address has a function there, units with unclaimed code are decoded too (R61, units by
     root ranges; R255, claims of units). With `symbols`, called when the units are read, segments are right only as far
     as lookups of `vaddrs` need them.
     """
-    if vaddrs is None:
-        return dwarf.decode()
 
     def asked() -> UInt64:
         # Shared code depends on the functions at and before the begins of symbols (R160, whole shared code).

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import overload
 
 import numpy as np
 
@@ -34,7 +33,7 @@ MAX_ALIASES = 64
 NO_FRAMES = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
 
 
-class SymbolNames(Sequence[bytes]):
+class SymbolNames:
     """The names of the symbols of some tables, one table after the other, each read when it is asked for."""
 
     def __init__(self, tables: Sequence[Symbols]) -> None:
@@ -44,13 +43,7 @@ class SymbolNames(Sequence[bytes]):
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    @overload
-    def __getitem__(self, row: int) -> bytes: ...
-    @overload
-    def __getitem__(self, row: slice) -> list[bytes]: ...
-    def __getitem__(self, row: int | slice) -> bytes | list[bytes]:
-        if isinstance(row, slice):
-            return self.take(np.arange(*row.indices(len(self))))
+    def __getitem__(self, row: int) -> bytes:
         number = bisect_right(self._ends, row)
         table = self._tables[number]
         return table.text(int(table.name[row - self._ends[number] + len(table)]))

@@ -155,7 +155,3 @@ class SymbolListBinary:
         node = layer_at(listing.start, listing.node.astype(np.int64), vaddrs)
         function = np.where(node >= 0, listing.node_function[node], -1)
         return [listing.function_linkage[row] if row >= 0 else b"" for row in function.tolist()]
-
-    def close(self) -> None:
-        """Free the table."""
-        self._table = None

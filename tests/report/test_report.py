@@ -364,6 +364,7 @@ def test_reasons_are_told() -> None:
     """Every reason has a text and a code of its own, and every miss that a person can do something about a hint."""
     assert len({TEXTS[reason] for reason in Reason}) == len({reason.code for reason in Reason}) == len(Reason)
     assert [reason for reason in Reason if not reason.is_miss] == [Reason.SYMBOLIZED, Reason.HAD_NAMES]
+    assert [r for r in Reason if r.is_failure] == [Reason.SERVER_FAILED, Reason.CHANGED, Reason.READ_FAILED]
     assert [r for r in Reason if r.is_miss and r not in HINTS] == [Reason.OUTSIDE_SEGMENTS, Reason.OUTSIDE_SYMBOLS]
 
 

@@ -101,7 +101,7 @@ def build(recording: "Recording") -> Profile:
     """The profile of what was read. Raises InputError if its samples have too many values."""
     profile = Profile(strings=recording.strings, warnings=recording.warnings())
     rows, columns = _rows(recording)
-    _sample_types(profile, recording, columns)
+    _sample_types(profile, columns)
     set_leaves(profile, LeafKind.EXACT, _stack_source(recording.events))
     mapping_rows = _mappings(profile, recording)
     _locations(profile, recording, mapping_rows)
@@ -133,7 +133,7 @@ def _rows(recording: "Recording") -> tuple[SampleRows, EventColumns]:
     return SampleRows(columns.of_event[event], *others), columns
 
 
-def _sample_types(profile: Profile, recording: "Recording", columns: EventColumns) -> None:
+def _sample_types(profile: Profile, columns: EventColumns) -> None:
     """Two for each event: how often it was sampled, and how often it happened by that."""
     add = profile.strings.add
     for name, unit in zip(columns.names, columns.units, strict=True):

@@ -114,29 +114,6 @@ def count_entries(data: object, numbers: cython.ulonglong, texts: cython.ulonglo
     return -1 if c.bad else count
 
 
-def find_texts(data: object, tag: cython.ulonglong, places: cython.longlong[::1]) -> int:
-    """Write where the content of each field with `tag` begins and ends, in turn; how many numbers these are.
-
-    The fields are sound and those with the tag fit into `places`: `count_entries` counted them.
-    """
-    c: Cursor = Cursor(data)
-    used: cython.Py_ssize_t = 0
-    outer: cython.Py_ssize_t
-    found: cython.ulonglong
-    with cython.nogil:
-        while c.pos < c.end and not c.bad:
-            found = c.varint()
-            if found == tag:
-                outer = c.enter()
-                places[used] = c.pos
-                places[used + 1] = c.end
-                used += 2
-                c.leave(outer)
-            else:
-                c.skip_field(found)
-    return used
-
-
 def read_file(
     data: object, symbols: cython.longlong[::1], mangled: cython.longlong[::1]
 ) -> tuple[int, int, int, int, int]:
