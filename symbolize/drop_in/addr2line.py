@@ -65,12 +65,9 @@ def parsed(words: Sequence[str]) -> ToolOptions:
 def long_option(word: str, waiting: list[str]) -> tuple[str, str]:
     """The letter of a long option, and its value. Raises UsageError."""
     name, equals, value = word[2:].partition("=")
-    matching = {LONG[name]} if name in LONG else {letter for each, letter in LONG.items() if each.startswith(name)}
-    if not name or not matching:
+    letter = next((letter for each, letter in LONG.items() if name and each.startswith(name)), "")
+    if not letter:
         raise UsageError(f"unrecognized option '{word}'{did_you_mean(name, LONG)}")
-    if len(matching) > 1:
-        raise UsageError(f"option '{word}' is ambiguous")
-    letter = matching.pop()
     if letter in VALUED and not equals:
         value = next_word(word, waiting)
     if equals and letter not in (*VALUED, "C"):

@@ -127,6 +127,7 @@ def test_section(tool: Tool) -> None:
         (["--addresses=1"], 2, "option '--addresses' doesn't allow an argument"),
         (["-x"], 2, "invalid option -- 'x'"),
         (["-e"], 2, "-e: missing argument"),
+        (["--exe"], 2, "missing argument"),
     ],
 )
 def test_errors(words: list[str], code: int, problem: str, tool: Tool) -> None:
@@ -134,6 +135,18 @@ def test_errors(words: list[str], code: int, problem: str, tool: Tool) -> None:
     found = tool(words)
     assert (found.code, found.out) == (code, b"")
     assert problem in found.err.decode() and found.err.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(("words", "begin"), [(["-v"], b"GNU addr2line\n"), (["--help"], b"Usage: addr2line ")])
+def test_about(words: list[str], begin: bytes, tool: Tool) -> None:
+    """Who it is, and how it is used."""
+    found = tool(words)
+    assert found.code == 0 and found.out.startswith(begin)
+
+
+def test_words_behind_options(tool: Tool) -> None:
+    """A long option may have its value in the next word, and `--` ends the options."""
+    assert tool(["--functions", "--exe", str(SPECTRA), "--", "2340"]).out == b"main\n/src/spectra/main.cc:113\n"
 
 
 def test_default_file(tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from symbolize.names import same_function
 from tests.support.drop_ins import SPECTRA, Output, other, own
 from tests.support.dwarf_writer import dwarf_sections, function
 from tests.support.elf_writer import Segment, elf_file, text
-from tests.support.fixture_files import BINARIES
+from tests.support.fixture_files import BINARIES, PARTS
 from tests.support.line_writer import Format, Lines, sequence
 from tests.support.needs import find
 from tests.support.programs import unit
@@ -258,10 +258,15 @@ def test_flushed_before_it_waits(tmp_path: Path) -> None:
         (["--build-id=zz"], "expected a build ID"),
         (["--obj=x", "--build-id=abcd"], "cannot specify both"),
         (["@/dev/zero"], "@/dev/zero"),
+        (["@OPEN"], "@OPEN: a quotation or an escape in it has no end"),
     ],
 )
-def test_refused_options(words: list[str], problem: str, tool: Tool) -> None:
+def test_refused_options(
+    words: list[str], problem: str, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is not honoured is refused by its name, in one line."""
+    monkeypatch.chdir(tmp_path)
+    Path("OPEN").write_text("--obj='x")
     found = tool([*words, "0x1"])
     assert (found.code, found.out) == (2, b"")
     assert problem in found.err.decode() and found.err.count(b"\n") == 1
@@ -316,6 +321,20 @@ def test_options_from_files_and_environment(tool: Tool, tmp_path: Path, monkeypa
     assert tool([f"@{file}", "0x2340"]).out == expected
     monkeypatch.setenv("LLVM_SYMBOLIZER_OPTS", f"-s -a @{file}")
     assert tool(["0x2340"]).out == expected
+    monkeypatch.delenv("LLVM_SYMBOLIZER_OPTS")
+    words = [f"--obj={SPECTRA}", "--cache-size", "9", "--", "@none", "0x2340"]
+    assert tool(words).out == b"??\n??:0:0\n\nmain\n/src/spectra/main.cc:113:0\n\n"
+
+
+def test_named_package(tool: Tool, tmp_path: Path) -> None:
+    """Split units come from the package of --dwp, wherever it is."""
+    parts = PARTS / "clang-dwarf5"
+    path = shutil.copy(parts / "ledger.debug", tmp_path)
+    asked = addresses(parts / "ledger.debug", 20)
+    alone, found = (
+        tool([f"--obj={path}", *more, *asked]).out for more in ([], [f"--dwp={parts / 'dwp' / 'ledger.dwp'}"])
+    )
+    assert found.count(b".cc:") > alone.count(b".cc:")
 
 
 def test_debug_file_by_build_id_and_link(tool: Tool, tmp_path: Path) -> None:
@@ -333,6 +352,9 @@ def test_debug_file_by_build_id_and_link(tool: Tool, tmp_path: Path) -> None:
     shutil.copy(debug_file, folder / f"{build_id[2:]}.debug")
     found = tool([f"--obj={program}", f"--debug-file-directory={tmp_path / 'debug'}", *asked]).out
     assert b".cc:" in found and b".cc:" not in alone
+    linked = tmp_path / "linked" / str(program.resolve().parent).lstrip("/")
+    shutil.copytree(debug_file.parent, linked)
+    assert tool([f"--obj={program}", f"--fallback-debug-path={tmp_path / 'linked'}", *asked]).out == found
     by_id = tool([f"--debug-file-directory={tmp_path / 'debug'}", f"--build-id={build_id}", *asked]).out
     assert by_id.count(b"\n\n") == len(asked) and by_id.count(b".cc:") == found.count(b".cc:")
 
