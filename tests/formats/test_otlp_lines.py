@@ -10,7 +10,7 @@ import pytest
 
 from symbolize import Options, Profile, Result, Symbolizer, UsageError, load, load_all, lookup, write_otlp
 from symbolize.cli import main
-from symbolize.core.protobuf import field
+from symbolize.core.protobuf import field, varint
 from symbolize.elf import ElfImage, read_symbols
 from symbolize.formats.otlp.lines import OtlpLines
 from symbolize.profile.model import Locations
@@ -372,6 +372,10 @@ class TestContainers:
             assert message == symbolized(part, BINARIES / "gcc-pie")
             at += 4 + size
         assert at == len(result)
+        head = b"OTLP" + struct.pack("<I", 1)
+        data = head + b"".join(varint(len(each)) + each for each in parts)
+        messages = [symbolized(part, BINARIES / "gcc-pie") for part in parts]
+        assert symbolized(data, BINARIES / "gcc-pie") == head + b"".join(varint(len(each)) + each for each in messages)
 
     def test_json(self) -> None:
         """A JSON object becomes a message."""

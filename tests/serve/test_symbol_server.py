@@ -361,6 +361,9 @@ def test_an_address_that_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["--binaries", "here", "--uploads", "here"], "--uploads needs a token"),
         (["--binaries", "here", "--port", "70000"], "is not from 1 to 65535"),
         (["--binaries", "here", "--forward", "ftp://a"], "not an http or https URL"),
+        (["--binaries", "here", "--forward", "http://[a"], "not an http or https URL"),
+        (["--binaries", "here", "--forward-authorization"], "--forward-authorization needs --forward"),
+        (["--binaries", "here", "--forward-headers", "here"], "--forward-headers needs --forward"),
         (["--binaries", "there"], "there"),
     ],
 )

@@ -80,6 +80,33 @@ def test_merged_functions() -> None:
     assert [[name for name, _, _ in group.functions] for group in groups] == [[b"c", b"d"], [b"e", b"f"]]
 
 
+def test_more_rows_than_at_first() -> None:
+    """Calls, their ranges and further names have no limit of their own."""
+    functions = [
+        Function(at, 16, f"f{at}", [(at, "a.c", 7)], [Inlined(f"g{at}", "a.c", 9, [(at, 4)])], [f"h{at}"])
+        for at in range(0x1000, 0x9000, 16)
+    ]
+    table = table_of(gsym_file(functions))
+    assert frames_of(table, [0x8FF0]) == [[("g36848", "a.c", 7), ("f36848", "a.c", 9)]]
+    assert len(table.folded_begin) == len(functions)
+
+
+@pytest.mark.parametrize("line", [(0x1004, "a.c", 1 << 40), (0x1004, "a.c", -9), (1 << 64, "a.c", 100)])
+def test_unsound_lines(line: tuple[int, str, int]) -> None:
+    """A function keeps what its record has before the damage, and the others keep all."""
+    lines = [(0x1000, "a.c", 7), (0x1004, "a.c", 8), line]
+    listing = read_gsym(gsym_file([Function(0x1000, 16, "a", lines), Function(0x1010, 4, "b", [(0x1010, "a.c", 5)])]))
+    assert listing.problems == ["1 function records are damaged"]
+    expected = [[("a", "a.c", 7)], [("a", "a.c", 8)], [("b", "a.c", 5)]]
+    assert frames_of(SymbolListBinary("x", listing).table(), [0x1000, 0x1008, 0x1010]) == expected
+
+
+def test_lines_behind_a_function() -> None:
+    """Code of no function has no line."""
+    table = table_of(gsym_file([Function(0x1000, 4, "a", [(0x1000, "a.c", 7), (0x1004, "a.c", 8)])]))
+    assert frames_of(table, [0x1000, 0x1004]) == [[("a", "a.c", 7)], []]
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_each_truncation(version: int) -> None:
     """A file that is cut off anywhere gives what is whole, or says what is wrong with it."""
