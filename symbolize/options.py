@@ -27,7 +27,8 @@ class Options:
     the result. With `tail_calls` frames that tail calls took off the stacks are put back where the debug information
     leaves no doubt (R360, frames of tail calls); with `check_stacks` the report says how well stacks agree with the
     calls in it (R361, stacks against call sites). `accept` is the least verdict on a binary that names: "proved",
-    "supported" or "unverified".
+    "supported" or "unverified". With `local` the files of this machine are used that the profile says its mappings were
+    of, if they are supported at least.
     """
 
     demangle: "Mode" = "default"
@@ -40,6 +41,7 @@ class Options:
     tail_calls: bool = False
     check_stacks: bool = False
     accept: str = "unverified"
+    local: bool = False
 
     def __post_init__(self) -> None:
         if self.demangle not in MODES:
@@ -51,6 +53,7 @@ class Options:
             force=self.force,
             tail_calls=self.tail_calls,
             check_stacks=self.check_stacks,
+            local=self.local,
         )
         if self.proguard_maps != ():
             from symbolize.resolve.arguments import as_paths

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, BinaryIO, NoReturn
 import numpy as np
 
 from symbolize.binaries import BinaryIndex, Servers
+from symbolize.binaries.this_machine import ThisMachine
 from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.core.closing import Closeable
 from symbolize.core.cursor import uncompiled
 from symbolize.core.errors import ReadFailure, UsageError, check_type
 from symbolize.core.reasons import Reason
-from symbolize.core.verdict import accepted
+from symbolize.core.verdict import Verdict, accepted
 from symbolize.enrich.frames import (
     LookupResult,
     demangle_existing,
@@ -104,7 +105,10 @@ class Symbolizer(Closeable):
         self._roots, cache = as_roots(binaries), as_cache(cache)
         self._deobfuscator = deobfuscator(options.proguard_maps) if options.proguard_maps else None
         with ExitStack() as held:
-            self._resolver = MappingResolver(self._roots, cache, as_servers(servers, held), accepted(options.accept))
+            accept, local = accepted(options.accept), None
+            if options.local:
+                local = MappingResolver((), cache, None, max(accept, Verdict.SUPPORTED), machine=ThisMachine())
+            self._resolver = MappingResolver(self._roots, cache, as_servers(servers, held), accept, local=local)
             held.callback(self._resolver.close)
             self._held = held.pop_all()
         self._cache = cache

@@ -124,6 +124,12 @@ def _no_folders_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recorded path leads to no file of the machine that runs the tests."""
+    monkeypatch.setattr("symbolize.binaries.this_machine.FileSystem.regular", lambda *_: None)
+
+
+@pytest.fixture(autouse=True)
 def _no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands have the options that a test gives them."""
     monkeypatch.setenv("SYMBOLIZE_NO_CONFIG", "1")

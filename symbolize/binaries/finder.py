@@ -199,7 +199,7 @@ def _candidates(index: BinaryIndex, filename: str, name: str, others: list[Entry
         (f"path {shown(filename.lstrip('/'))}", "path", index.at_path(filename)),
         (f"name {shown(name)}", "name", [*index.with_name(name), *others]),
         *((f"name {shown(name)}{suffix}", "debug file", index.with_name(name + suffix)) for suffix in DEBUG_SUFFIXES),
-    ):
+    )[: None if index.knows_names else 1]:
         paths = ", ".join(dict.fromkeys(entry.path for entry in entries[:MAX_FILES]))
         tried.append(Attempt(place, f"found {paths}, unverified" if entries else NOTHING))
         for entry in entries:
@@ -466,10 +466,14 @@ class SpecialFiles:
     def __init__(self, index: BinaryIndex) -> None:
         self._index = index
         self._by_kind: dict[str, list[SpecialFile]] = {}
+        self._walks = 0
         self.problems: list[str] = []
 
     def of_kind(self, kind: str) -> list[SpecialFile]:
         """The files of one of the kinds of SPECIAL_NAMES, in order of roots and paths, each once."""
+        if self._walks != self._index.walks:
+            self._walks = self._index.walks
+            self._by_kind.clear()
         if kind not in self._by_kind:
             entries = self._index.special(SPECIAL_NAMES[kind])[:MAX_SPECIAL]
             self._by_kind[kind] = [SpecialFile(entry.path, entry.root, entry.relative) for entry in entries]

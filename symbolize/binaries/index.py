@@ -17,7 +17,7 @@ from typing import Any
 from symbolize.binaries import store
 from symbolize.binaries.build_id import BuildId, IdKind, build_id_key, is_build_id, module_prefix, same_build_id
 from symbolize.binaries.entries import Entry, file_checksum, file_hash, is_same_file
-from symbolize.binaries.index_update import MAX_DEPTH, MAX_TARGET, NO_FOLDER, IndexUpdate, Problems, root_key
+from symbolize.binaries.index_update import MAX_DEPTH, MAX_TARGET, NO_FOLDER, IndexUpdate, Listing, Problems, root_key
 from symbolize.binaries.layouts import list_kinds
 from symbolize.binaries.remote import Servers
 from symbolize.binaries.unpack import Unpacked
@@ -48,7 +48,8 @@ class BinaryIndex:
     """Index of the ELF files below `roots` (folders or single files), made at the first question.
 
     `folder` is the cache folder in which what is known of the files is kept; without one it is known to this process
-    only. `depth` may say how many folders deep to look. `servers` may have what is missing; see `find_binary`. Nothing
+    only. `depth` may say how many folders deep to look. A `listing` has further files; whoever adds to it says so by
+    `walk_again`. `servers` may have what is missing; see `find_binary`. Nothing
     here raises OSError: a database that is locked, damaged or cannot be written costs time, not answers.
 
     A file is read once: what it is stays known as long as path, size, times of change, inode and device are the same
@@ -61,13 +62,16 @@ class BinaryIndex:
         folder: str | os.PathLike[str] | None = None,
         servers: Servers | None = None,
         depth: int | None = None,
+        listing: Listing | None = None,
     ) -> None:
         assert folder is None or depth is None  # the database holds all that is below a root
-        self.roots = roots
+        self._given = roots
+        self._listing = listing
         self._depth = depth
         self.servers = servers
         self.folder = None if folder is None else os.fspath(folder)
         self._problems = Problems()
+        self.walks = 0
         self._lock = threading.RLock()
         self._reset()
         with _forking:
@@ -84,6 +88,16 @@ class BinaryIndex:
         return self._problems.unread
 
     @property
+    def roots(self) -> Sequence[str]:
+        """The given folders and files, and those below which files are listed."""
+        return self._given if self._listing is None else (*self._given, *self._listing.roots)
+
+    @property
+    def knows_names(self) -> bool:
+        """Whether files are looked for by their names alone: what is listed was found where it was recorded."""
+        return self._listing is None
+
+    @property
     def has_sources(self) -> bool:
         """Whether there are folders or servers at all."""
         return bool(self.roots) or self.servers is not None
@@ -98,12 +112,12 @@ class BinaryIndex:
 
     def __getstate__(self) -> dict[str, Any]:
         """For worker processes, which ask the same database, or walk anew if there is none."""
-        names = "roots", "folder", "_depth", "_walked"
+        names = "_given", "folder", "_depth", "_walked"
         problems = {"unusable": self._problems.unusable, "links": self._problems.links}
         return {name: getattr(self, name) for name in names} | problems
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["roots"], state["folder"])  # type: ignore[misc]
+        self.__init__(state["_given"], state["folder"])  # type: ignore[misc]
         self._depth = state["_depth"]
         self._problems.unusable, self._problems.links = state["unusable"], state["links"]
         self._walked = state["_walked"] and self.folder is not None
@@ -120,7 +134,7 @@ class BinaryIndex:
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
-            if self.folder is None:
+            if self.folder is None or self._listing is not None:
                 self._walked = False
             self._connection = None
 
@@ -268,6 +282,7 @@ class BinaryIndex:
         """Walk the folders again for the next question."""
         with self._lock:
             self._walked = False
+            self.walks += 1
 
     def unpacked(self, entry: Entry) -> tuple[Entry | None, str]:
         """The decompressed contents of a compressed file, and why there are none."""
@@ -345,7 +360,9 @@ class BinaryIndex:
                 try:
                     connection = self._connect()
                     if not self._walked:
-                        self._order = IndexUpdate(connection, self._problems).run(self.roots, self._depth)
+                        self._order = IndexUpdate(connection, self._problems).run(
+                            self._given, self._depth, self._listing
+                        )
                         self._walked = True
                     roots = ", ".join(map(str, self._order))
                     return connection.execute(question.format(roots=roots), parameters).fetchall()

@@ -6,7 +6,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from symbolize.binaries import store
 from symbolize.binaries.build_id import build_id_key, is_build_id
@@ -41,6 +41,8 @@ COMMIT_SECONDS = 0.5
 
 STATE = ("size", "modified", "changed", "inode", "device")
 """The columns that are equal while a file does not change."""
+LISTED = "listed below "
+"""What a root that was listed begins with in the database, where it is another one than the folder that was walked."""
 NO_FOLDER = -1
 """The column `linked` of the folder of a root that is a file."""
 
@@ -60,6 +62,17 @@ class Folder(NamedTuple):
     relative: str
     is_linked: bool
     files: list[File]
+
+
+class Listing(Protocol):
+    """Files that are there without a walk."""
+
+    @property
+    def roots(self) -> Sequence[str]:
+        """Folders below which they are."""
+
+    def folders(self, root: str) -> Iterator[Folder]:
+        """The files below a root, folder by folder."""
 
 
 class Walk:
@@ -227,8 +240,9 @@ class IndexUpdate:
         self._problems = problems
         self._committed = time.monotonic()
 
-    def run(self, roots: Sequence[str], depth: int | None) -> dict[int, int]:
-        """Update the rows of all roots; the number of each root in the database, to its number in `roots`."""
+    def run(self, roots: Sequence[str], depth: int | None, listing: Listing | None = None) -> dict[int, int]:
+        """Update the rows of all roots and, behind them, of those of a `listing`; the number of each root in the
+        database, to its number among these."""
         order: dict[int, int] = {}
         self._problems.forget_files()
         real_roots = [os.path.realpath(root) for root in roots]
@@ -255,11 +269,20 @@ class IndexUpdate:
                     self._update(known, folder, os.path.join(real, folder.relative), int(folder.is_linked))
                     for folder in walk.folders(root, status)
                 }
-            rows = self._connection.execute("SELECT id FROM folder WHERE root = ?", (known,))
-            store.drop_folders(self._connection, [row[0] for row in rows if row[0] not in visited])
+            self._drop_others(known, visited)
             self._report_nothing_usable(known, root, is_file, self._problems.left - left)
+        for number, root in enumerate(listing.roots if listing is not None else (), len(roots)):
+            known = store.root_id(self._connection, LISTED + root, 0, 0)
+            order[known] = number
+            visited = {self._update(known, each, each.path + "/", 0) for each in listing.folders(root)}
+            self._drop_others(known, visited)
         self._connection.commit()
         return order
+
+    def _drop_others(self, root: int, visited: set[int]) -> None:
+        """Forget the folders of a root that are not there any more."""
+        rows = self._connection.execute("SELECT id FROM folder WHERE root = ?", (root,))
+        store.drop_folders(self._connection, [row[0] for row in rows if row[0] not in visited])
 
     def _report_nothing_usable(self, number: int, root: str, is_file: bool, links: int) -> None:
         """Report a root in which nothing can have names: a wrong folder was given, or `links` lead out of it."""

@@ -80,8 +80,9 @@ ANYWHERE: Final = (
     "trim-path",
 )
 """Options that every file may set."""
-OWN: Final = ("cache", "cache-limit", "debuginfod")
-"""Those that only the user's own file and the environment may set: they write, remove, or use the network."""
+OWN: Final = ("cache", "cache-limit", "debuginfod", "local")
+"""Those that only the user's own file and the environment may set: they write, remove, use the network, or read what
+is elsewhere."""
 CACHE: Final = "cache"
 """The one that may also be a URL."""
 PATHS: Final = ("binaries", "cache", "path-map", "proguard-map", "source")
@@ -417,7 +418,7 @@ def check_name(name: str, shown: str, is_own: bool, parser: Parser | None) -> No
     if name in OWN and not is_own:
         raise UsageError(
             f"{shown}: only the command line, the environment and ~/.config/symbolize/{NAME} may set this, because it "
-            "writes, removes files or uses the network"
+            "writes, removes or reads files elsewhere, or uses the network"
         )
     if parser is not None and name not in map(long_name, parser._actions):
         raise UsageError(f"{shown}: {parser.prog} has no such option")

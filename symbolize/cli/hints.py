@@ -1,27 +1,11 @@
 """What the command advises a person to do about each reason, with the names of its options."""
 
 import argparse
-import os
 import shlex
 from typing import Final
 
 from symbolize.core.reasons import Reason
 from symbolize.report.advice import COMPILED, HINTS, KERNEL, Hints
-
-DEBUG_FOLDER: Final = "/usr/lib/debug"
-"""Where distributions install debug files."""
-
-
-def own_libraries() -> str:
-    """The options for the folders with the libraries of this machine and their debug files, in parentheses; empty if
-    the usual ones do not exist. All of /usr/lib would take most of a minute to read."""
-    libraries = f"/usr/lib/{os.uname().machine}-linux-gnu", "/usr/lib64"
-    folders = [*filter(os.path.isdir, libraries)][:1]
-    if not folders:
-        return ""
-    folders += filter(os.path.isdir, [DEBUG_FOLDER])
-    return f" (libraries of this machine: {' '.join(f'-b {folder}' for folder in folders)})"
-
 
 SOUGHT: Final = ("binaries", "debuginfod", "proguard_maps", "pid", "process", "heap", "kind")
 """Options for what is symbolized, and with what."""
@@ -30,6 +14,8 @@ SOUGHT: Final = ("binaries", "debuginfod", "proguard_maps", "pid", "process", "h
 def command_of(options: argparse.Namespace, source: str) -> str:
     """The command that symbolizes an input with what the options of another one name."""
     words = ["symbolize", source]
+    if getattr(options, "local", None) is not None:
+        words.append("--local" if options.local else "--no-local")
     for name in SOUGHT:
         flag = "-b" if name == "binaries" else "--" + name.replace("_", "-")
         words += (word for value in getattr(options, name) for word in (flag, str(value)))
@@ -43,17 +29,23 @@ OPTION_HINTS: Final[Hints] = {
     Reason.NOT_A_FILE: (
         "add kallsyms or vmlinux (kernel), vdso.so, perf-PID.map or a jitdump (JIT) to a --binaries folder"
     ),
-    KERNEL: "on the recording machine, as root, add -b /proc/kallsyms, or vmlinux",
+    KERNEL: (
+        "on the recording machine run this as root (beside -b with --local); else add its /proc/kallsyms, or vmlinux"
+    ),
     COMPILED: "add the perf-PID.map or jitdump, which the program writes on request, to a --binaries folder",
     Reason.NOT_FOUND: (
-        f"add it, or its debug file, to a --binaries folder{own_libraries()}, or fetch it by build id with --debuginfod"
+        "add it, or its debug file, to a --binaries folder (beside which --local takes those of this machine), "
+        "or fetch it by build id with --debuginfod"
     ),
     Reason.AMBIGUOUS: "leave the right one in the --binaries folders",
     Reason.NO_SYMBOLS: (
-        f"add its debug file to a --binaries folder (of a library of the system: install its -dbg or -debuginfo "
-        f"package, and add -b {DEBUG_FOLDER}), or fetch it with --debuginfod"
+        "add its debug file to a --binaries folder (of a library of the system: install its -dbg or -debuginfo "
+        "package, and beside -b add --local), or fetch it with --debuginfod"
     ),
-    Reason.UNCONFIRMED: "record build ids, or more samples with call stacks; --accept says how sure a file has to be",
+    Reason.UNCONFIRMED: (
+        "record build ids, or more samples with call stacks; --accept says how sure a file has to be, "
+        "of this machine at least supported"
+    ),
     Reason.SERVER_FAILED: (
         "run again when the server answers; --refresh-misses tries it out at once, "
         "--debuginfod URL asks one that demands signatures"

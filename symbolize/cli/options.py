@@ -94,9 +94,9 @@ def add_naming_options(parser: Parser) -> None:
     )
 
 
-def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
+def add_input_options(parser: Parser, *, may_merge: bool = False, may_look_here: bool = False) -> None:
     """Add the options for reading profiles and finding their binaries; `may_merge` says that the command can make one
-    profile of all."""
+    profile of all, `may_look_here` that it may use files of this machine."""
     add_merge_options(parser, may_merge)
     binaries = parser.group("Binaries")
     add_list(
@@ -105,9 +105,16 @@ def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
         "-b",
         metavar="DIR",
         help="folder (or file) with binaries and debug files.\nMay be given several times; subfolders are searched. "
-        "A URL (s3://, gs://) is asked by build ID. Without it and --debuginfod the profile is only converted and "
-        "checked",
+        "A URL (s3://, gs://) is asked by build ID. Without it "
+        + ("files of this machine are used, see --local" if may_look_here else "names can come from servers only"),
     )
+    if may_look_here:
+        binaries.add_argument(
+            "--local",
+            action=argparse.BooleanOptionalAction,
+            help="use files of this machine too: where they were recorded, its debug files, its kernel;\nif they are "
+            "proved or supported to be what ran. The default without --binaries",
+        )
     parser.conclusions.append(take_stores)
     add_list(
         binaries,
@@ -120,6 +127,11 @@ def add_input_options(parser: Parser, *, may_merge: bool = False) -> None:
     binaries.add_argument(
         "--refresh-misses", action="store_true", help="ask the servers again for what they did not have before"
     )
+    add_format_options(parser)
+
+
+def add_format_options(parser: Parser) -> None:
+    """Add the options for reading formats."""
     group = parser.group("Formats")
     several = "May be given several times"
     add_list(

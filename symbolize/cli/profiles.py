@@ -76,7 +76,7 @@ def parser() -> Parser:
         listed={name: command.summary for name, command in COMMANDS.items()},
     )
     add_profiles(result)
-    add_input_options(result, may_merge=True)
+    add_input_options(result, may_merge=True, may_look_here=True)
     output = result.group("Output")
     output.add_argument(
         "--output",
@@ -373,9 +373,10 @@ def run_plan(arguments: Sequence[str]) -> int:
     options = plan_parser().parse_args(arguments)
     binaries = binary_roots(options)
     servers = Unasked([host(url) for url in options.debuginfod]) if options.debuginfod else None
-    cache = None if options.no_cache or not (binaries or servers) else open_cache(options)
+    asked = asked_for(options, binaries=binaries)
+    cache = None if options.no_cache or not (binaries or servers or asked.local) else open_cache(options)
     code = EXIT_DONE
-    with Symbolizer(binaries, asked_for(options), cache=cache, servers=servers) as symbolizer:
+    with Symbolizer(binaries, asked, cache=cache, servers=servers) as symbolizer:
         for source in options.profiles:
             try:
                 found = load_all(source, load_options(options))
@@ -408,7 +409,7 @@ def plan_parser() -> Parser:
         epilog="Exit codes: 0 done, 1 a profile cannot be read, 2 usage.",
     )
     add_profiles(result)
-    add_input_options(result)
+    add_input_options(result, may_look_here=True)
     add_cache_options(result)
     result.group("Output").add_argument("--json", action="store_true", help="print a line of JSON for each profile")
     result.group("General").add_argument(

@@ -19,7 +19,7 @@ from symbolize.cli.options import (
     merges_all,
 )
 from symbolize.cli.selection import FILTERS, SELECTION_BRIEF, add_selection_options, edits_of, filters_of
-from symbolize.cli.symbolizing import open_symbolizer, symbolized
+from symbolize.cli.symbolizing import looks_here, open_symbolizer, symbolized
 from symbolize.core.errors import InputError, UsageError, printable
 
 if TYPE_CHECKING:
@@ -45,13 +45,14 @@ class Shown(NamedTuple):
     named_percent: float | None = None
 
 
+NAMELESS: Final = "has no names: give the folders with its binaries with -b"
 SHOW_BRIEF: Final = ("-b", *SELECTION_BRIEF, "-v", "-q")
 """The options of `add_show_options` that the short help has."""
 
 
 def add_show_options(parser: Parser) -> None:
     """Add the options of the commands that show profiles."""
-    add_input_options(parser, may_merge=True)
+    add_input_options(parser, may_merge=True, may_look_here=True)
     add_selection_options(parser)
     add_naming_options(parser)
     add_cache_options(parser)
@@ -91,7 +92,9 @@ def sources_of(options: argparse.Namespace) -> Sources:
 def symbolizer_of(options: argparse.Namespace) -> Iterator[Symbolizer | None]:
     """What symbolizes with the binaries, servers and mapping files of the options; None if they name none."""
     binaries = binary_roots(options)
-    if not (binaries or options.debuginfod or options.proguard_maps or options.annotate):
+    if not (
+        binaries or looks_here(options, binaries) or options.debuginfod or options.proguard_maps or options.annotate
+    ):
         yield None
         return
     with open_symbolizer(options, binaries) as symbolizer:
@@ -121,7 +124,7 @@ def shown_profiles(
             warn(options, title, profile.warnings)
             note_no_values(options, title, profile)
             if not profile.locations.has_lines().any() and len(profile.locations):
-                note(options, f"{title} has no names: give the folders with its binaries with -b")
+                note(options, f"{title} {NAMELESS}")
             note_caveats(options, title, profile)
             yield Shown(title, name, profile, True)
             continue
@@ -130,13 +133,19 @@ def shown_profiles(
         for failure in report.failures:
             print_error(f"symbolize: {printable(title)}: {printable(failure.sentence)}; run again")
         warn(options, title, report.warnings)
-        if not note_no_values(options, title, result.profile) and report.leaf_percent < FEW_NAMES:
+        is_nameless = not report.symbolized_locations and not binary_roots(options) and not options.debuginfod
+        if note_no_values(options, title, result.profile):
+            pass
+        elif is_nameless:
+            note(options, f"{title} {NAMELESS}")
+        elif report.leaf_percent < FEW_NAMES:
             from symbolize.cli.hints import command_of
 
             share = f"{report.leaf_percent:.1f} % of the samples are in named code"
             note(options, f"{title}: {share}; {command_of(options, source)} says what is missing")
         note_caveats(options, title, result.profile)
-        yield Shown(title, name, result.profile, not report.failures, report.leaf_percent)
+        percent = None if is_nameless else report.leaf_percent
+        yield Shown(title, name, result.profile, not report.failures, percent)
 
 
 def note_no_values(options: argparse.Namespace, title: str, profile: Profile) -> bool:

@@ -18,11 +18,19 @@ if TYPE_CHECKING:
     from symbolize.profile import Profile
 
 
-def asked_for(options: argparse.Namespace, edits: Edits | None = None) -> Options:
-    """What a command line asks for, with these edits. Where a command has no such option the default counts."""
+def looks_here(options: argparse.Namespace, binaries: Sequence[str]) -> bool:
+    """Whether files of this machine may be used: as --local says, else where no folders with binaries are given."""
+    return not binaries if options.local is None else options.local
+
+
+def asked_for(options: argparse.Namespace, edits: Edits | None = None, binaries: Sequence[str] = ()) -> Options:
+    """What a command line asks for, with these edits and folders with binaries. Where a command has no such option the
+    default counts."""
     from symbolize.options import Options
 
     given = {each.name: getattr(options, each.name) for each in fields(Options) if hasattr(options, each.name)}
+    if "local" in given:
+        given["local"] = looks_here(options, binaries)
     return Options(**given, edits=edits)
 
 
@@ -31,8 +39,8 @@ def open_symbolizer(options: argparse.Namespace, binaries: Sequence[str]) -> Ite
     """What symbolizes with `binaries` as the options say."""
     from symbolize.pipeline import Symbolizer
 
-    asked = asked_for(options, edits_of(options))
-    has_sources = bool(binaries or options.debuginfod)
+    asked = asked_for(options, edits_of(options), binaries)
+    has_sources = bool(binaries or options.debuginfod or asked.local)
     with (
         debuginfod_client(options) as servers,
         Symbolizer(

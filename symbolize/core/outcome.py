@@ -36,7 +36,7 @@ class MappingOutcome:
     says why no file was used. `tried` are paths and servers with their outcome. `wanted` are the files of the binary
     with the build id `wanted_id` that are missing: "executable", "debuginfo". `state` of a plan says whether the
     symbol table is there. `failures` are servers and files that may have missing names and failed. `stack_check` says
-    how well stacks agree with the call sites of files.
+    how well stacks agree with the call sites of files. `is_local`: files of this machine were used that nobody gave.
     """
 
     mapping: int = NONE
@@ -51,6 +51,7 @@ class MappingOutcome:
     state: str = ""
     failures: Sequence[Failure] = ()
     stack_check: StackCheck | None = None
+    is_local: bool = False
 
     @property
     def verified(self) -> bool:

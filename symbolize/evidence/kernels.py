@@ -95,6 +95,10 @@ class KernelFile(NamedTuple):
     symbols: Mapping[str, int]
 
 
+AS_LINKED: Final = "as linked"
+"""What is said of a kernel for which nothing recorded says where it was."""
+
+
 class Shift(NamedTuple):
     """The KASLR shift: how far memory is above the vaddrs of a kernel image, modulo 2⁶⁴, and what says so."""
 
@@ -169,7 +173,7 @@ def shifts(recorded: RecordedKernel, symbols: Mapping[str, int]) -> list[Shift]:
                 distance = (place // PAGE * PAGE - vaddr // PAGE * PAGE) & TOP
             found.setdefault(distance, Shift(distance, f"{name} at {vaddr + distance & TOP:#x}"))
     if not (recorded.anchor in symbols and found):
-        found.setdefault(0, Shift(0, "as linked"))
+        found.setdefault(0, Shift(0, AS_LINKED))
     text = next(iter(anchors.values()), 0)
     return [shift for shift in found.values() if is_possible(shift.distance, text, is_64=recorded.is_64)]
 

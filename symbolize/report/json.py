@@ -152,6 +152,7 @@ def mapping(row: MappingRow) -> dict[str, object]:
         "without_lines": {"locations": row.without_lines, "value": row.without_lines_value},
         "misses": misses(row),
         "approximate_lines": {"locations": row.approximate_lines, "value": row.approximate_value},
+        "is_local": outcome.is_local,
         "calls": outcome.stack_check._asdict() if outcome.stack_check is not None else None,
         "detail": outcome.detail,
         "tried": [{"place": place, "outcome": what} for place, what in outcome.tried],

@@ -186,7 +186,8 @@ def mapping_details(report: Report, row: MappingRow, verbose: bool) -> Iterator[
     """What the report says of a mapping besides its shares, a line each."""
     build_id = f"build id {row.build_id if verbose else row.build_id[:BUILD_ID]}" if row.build_id else ""
     if row.files:
-        yield f"from {', '.join(row.files)}" + (f" ({build_id})" if row.verified and build_id else how_sure(row))
+        place = "of this machine: " if row.outcome.is_local else "from "
+        yield place + ", ".join(row.files) + (f" ({build_id})" if row.verified and build_id else how_sure(row))
     if row.had_names:
         yield f"{locations(row, row.had_names)}: names came with the profile"
     for reason, missed, _ in row.misses:
@@ -317,7 +318,10 @@ def plan_details(row: MappingRow, verbose: bool) -> Iterator[str]:
     if row.build_id:
         yield f"build id {row.build_id}"
     if row.files:
-        yield f"use {', '.join(row.files)}{how_sure(row)}" + (f", {row.outcome.state}" if row.outcome.state else "")
+        place = "of this machine: " if row.outcome.is_local else ""
+        yield f"use {place}{', '.join(row.files)}{how_sure(row)}" + (
+            f", {row.outcome.state}" if row.outcome.state else ""
+        )
     if row.outcome.wanted:
         yield f"wanted: {' and '.join(row.outcome.wanted)} of {row.outcome.wanted_id}"
     for reason, number, _ in row.misses:

@@ -22,6 +22,7 @@ from symbolize.binaries import (
     module_prefix,
 )
 from symbolize.binaries.layouts import KERNEL_LISTS, RUN_TIME_LISTS
+from symbolize.binaries.this_machine import ThisMachine, WantedFile
 from symbolize.core.arrays import Bool, UInt64, distinct
 from symbolize.core.errors import ReadFailure
 from symbolize.core.mapped_names import RUN_TIME, is_no_file, mapped_by
@@ -46,7 +47,7 @@ from symbolize.resolve.huge_pages import FileLayout, HugePages, MatchOf, is_move
 from symbolize.resolve.mapping_record import MappingRecord, has_map, records_of, weight_of_mappings
 from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers import SymbolProviders
-from symbolize.resolve.providers.kernel import is_kernel
+from symbolize.resolve.providers.kernel import is_kernel, module_name
 from symbolize.resolve.resolution import MappingAttempt, Resolution, Resolutions, settle
 from symbolize.symbols import Binary, SymbolListBinary, TableCache
 
@@ -149,7 +150,8 @@ class PendingDecode(NamedTuple):
 class MappingResolver:
     """Finds the binaries of mappings below `roots`, and on `servers` by build id; the binaries stay open.
 
-    Their tables are kept in `cache`, if there is one. `accept` is the least verdict on a binary that names.
+    Their tables are kept in `cache`, if there is one. `accept` is the least verdict on a binary that names. What has no
+    binary is looked for on `machine`, if there is one, whose files name only if they are supported at least.
     """
 
     def __init__(
@@ -158,12 +160,18 @@ class MappingResolver:
         cache: TableCache | None,
         servers: Servers | None,
         accept: Verdict = Verdict.UNVERIFIED,
+        *,
+        machine: ThisMachine | None = None,
+        local: "MappingResolver | None" = None,
     ) -> None:
         self._accept = accept
         self._roots = roots
         self._only_binary = ""
         self._servers = None if servers is None else Listener(servers)
-        self._index = BinaryIndex(roots, cache.base if cache is not None else None, self._servers)
+        self._machine = machine
+        self._local = local
+        folder = cache.base if cache is not None and machine is None else None  # what is listed is soon read
+        self._index = BinaryIndex(roots, folder, self._servers, listing=machine)
         self._opened = OpenBinaries(self._index, cache)
         self._providers = SymbolProviders(self._index, self._opened)
         self._judge = Judge()
@@ -173,8 +181,8 @@ class MappingResolver:
 
     @property
     def has_binaries(self) -> bool:
-        """Whether there are folders or servers at all."""
-        return self._index.has_sources
+        """Whether there are folders or servers, or files of this machine may be used."""
+        return self._index.has_sources or self._local is not None
 
     @property
     def index(self) -> BinaryIndex:
@@ -184,12 +192,14 @@ class MappingResolver:
     @property
     def problems(self) -> list[str]:
         """What is wrong with the folders and files in them, a sentence each."""
-        return [*self._index.problems, *self._providers.problems]
+        own = [*self._index.problems, *self._providers.problems]
+        return own if self._local is None else [*own, *self._local.problems]
 
     @property
     def open_count(self) -> int:
         """How many binaries, and other files with names, are open or kept in memory."""
-        return len(self._opened) + self._providers.count
+        own = len(self._opened) + self._providers.count
+        return own if self._local is None else own + self._local.open_count
 
     def resolve_all(self, profile: Profile, no_evidence: Bool | None = None) -> Resolutions:
         """Resolve each mapping of `profile`, and what is in none. Addresses without a mapping are assigned to one.
@@ -200,14 +210,39 @@ class MappingResolver:
         origin = self._providers.take_apart(profile)
         no_evidence = None if no_evidence is None else no_evidence[origin]
         records = records_of(profile, with_names=self.has_binaries, no_evidence=no_evidence)
-        self._providers.prepare(profile, records[:-1])
-        self._huge_pages.prepare(records[:-1])
+        self._prepare(profile, records[:-1])
+        if self._local is not None:
+            self._local._prepare(profile, self._local._look_here(profile, records[:-1]))
+        return Resolutions(map(self.resolve, records), len(profile.locations))
+
+    def _prepare(self, profile: Profile, records: Sequence[MappingRecord]) -> None:
+        """Take in what the records of all mappings of a profile say, before each is resolved."""
+        self._providers.prepare(profile, records)
+        self._huge_pages.prepare(records)
         self.forget()
-        self._of_file = grouped(records[:-1])
+        self._of_file = grouped(records)
         is_alone = len(self._roots) == 1 and not has_map(profile) and os.path.isfile(self._roots[0])
         self._only_binary = self._roots[0] if is_alone else ""
-        self._prefetch(profile, records[:-1])
-        return Resolutions(map(self.resolve, records), len(profile.locations))
+        self._prefetch(profile, records)
+
+    def _look_here(self, profile: Profile, records: Sequence[MappingRecord]) -> list[MappingRecord]:
+        """List the files of this machine that mappings of a profile with locations without names may be of; the records
+        with the paths of these files."""
+        assert self._machine is not None
+        has_lines = profile.locations.has_lines()
+        nameless = [each for each in records if not has_lines[each.rows].all()]
+        weights = weight_of_mappings(profile)
+        nameless.sort(key=lambda each: -weights[each.mapping])
+        kernels = [each.build_id for each in records if is_kernel(each.filename)]
+        is_in_kernel = any(is_kernel(each.filename) or module_name(each.filename) for each in nameless)
+        wanted = [WantedFile(each.filename, each.build_id) for each in nameless]
+        self._machine.look_for(self._index, wanted, kernels if is_in_kernel else (), profile.kernel_release)
+        return [self._here(each) for each in records]
+
+    def _here(self, record: MappingRecord) -> MappingRecord:
+        """A mapping with the path that its file has on this machine, all links followed."""
+        assert self._machine is not None
+        return record._replace(filename=self._machine.paths.get(record.filename, record.filename))
 
     def resolve(self, record: MappingRecord) -> Resolution:
         """What answers for the locations of a mapping, and where they are in it.
@@ -227,6 +262,8 @@ class MappingResolver:
     def forget(self) -> None:
         """Let go of the profile that was resolved last, and of what only it needed."""
         self._of_file, self._by_file = {}, {}
+        if self._local is not None:
+            self._local.forget()
 
     def _resolve(self, record: MappingRecord) -> Resolution:
         """As `resolve`, also if no location is in the mapping."""
@@ -240,6 +277,12 @@ class MappingResolver:
         if result.binary is not None and result.verdict < self._accept:
             detail = f"{', '.join(result.files)} is {result.sureness}"
             result = result.refused(Reason.UNCONFIRMED, detail=detail, files=())
+        if result.binary is None and self._local is not None and self._local.has_binaries:
+            found = self._local._resolve(self._local._here(record))
+            if found.binary is not None:
+                return replace(found, is_local=True, tried=[*result.tried, *found.tried])
+            if result.reason in (Reason.NOT_ASKED, Reason.NOT_FOUND):
+                return replace(found, failures=(*result.failures, *found.failures))
         return result
 
     def pending_decodes(
@@ -266,6 +309,8 @@ class MappingResolver:
 
     def close(self) -> None:
         """Close all binaries."""
+        if self._local is not None:
+            self._local.close()
         self._opened.close()
         self._providers.close()
         self._index.close()
@@ -312,7 +357,7 @@ class MappingResolver:
         """What answers for a mapping, its addresses not mapped yet: a provider, else files of its name or build id."""
         if record.start == record.limit == 0 and not record.addresses.any():
             return Resolution(reason=Reason.NO_ADDRESS)
-        if not self.has_binaries:
+        if not self._index.has_sources:
             return Resolution(reason=Reason.NO_MAPPING if record.mapping == NONE else Reason.NOT_ASKED)
         if record.kind in (AddressKind.IN_FILE, AddressKind.OFFSET) and not record.build_id:
             return self._find_in_file(record)

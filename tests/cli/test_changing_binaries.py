@@ -202,8 +202,8 @@ def between(monkeypatch: pytest.MonkeyPatch, harm: Callable[[], object]) -> None
     """Do harm behind the first walk, before any file is opened."""
     run, done = IndexUpdate.run, list[bool]()
 
-    def walked(self: IndexUpdate, roots: Sequence[str], depth: int | None) -> dict[int, int]:
-        order = run(self, roots, depth)
+    def walked(self: IndexUpdate, roots: Sequence[str], *others: object) -> dict[int, int]:
+        order = run(self, roots, *others)  # type: ignore[arg-type]
         if not done:
             done.append(True)
             harm()

@@ -504,7 +504,7 @@ def test_terminal() -> None:
 
 @pytest.mark.parametrize(
     ("name", "missing"),
-    [("", set()), ("view", set()), ("batch", {"sample_type", "force"})],
+    [("", set()), ("view", set()), ("batch", {"sample_type", "force", "local"})],
 )
 def test_options_have_their_names(name: str, missing: set[str]) -> None:
     """What a command line says of how profiles are symbolized is found by the names of `Options`; edits are made of

@@ -1,6 +1,7 @@
 """The kernel, as profiles record it: vmlinux, `kallsyms`, `System.map`, and where KASLR moved it to; its modules that
 are packed, or known only by release and name; and the vdso, the library that it maps into every process."""
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ from symbolize.binaries import (
     ranked,
     same_build_id,
 )
+from symbolize.binaries.this_machine import KALLSYMS, running_kernel_id
 from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.errors import InputError
 from symbolize.core.mapped_names import KERNEL, Mapped, mapped_by
@@ -27,6 +29,7 @@ from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
 from symbolize.evidence.kernels import (
+    AS_LINKED,
     MIN_SHARE,
     KernelFile,
     KernelSymbols,
@@ -234,7 +237,10 @@ class Kernels:
                 hidden.append(file.path)
                 continue
             symbols = named(kallsyms.anchors)
-            release = "" if file.name.startswith("kallsyms") else file.name.removeprefix("System.map").removeprefix("-")
+            release = os.uname().release if file.path == KALLSYMS else ""
+            release = (
+                release if file.name.startswith("kallsyms") else file.name.removeprefix("System.map").removeprefix("-")
+            )
             compared = compare(recorded, KernelFile("", release or release_in(file.path), kallsyms.is_64, symbols))
             possible = [] if compared.differs else shifts(recorded, symbols)
             possible = [shift for shift in possible if not (is_module and shift.distance)]
@@ -247,8 +253,14 @@ class Kernels:
             shift = possible[scores.index(max(scores))]
             result = by_symbol_list(binary, list_map(kallsyms, shift))
             moved = f", moved by {signed(shift.distance):#x}: {shift.evidence}" if shift.distance else ""
-            verdict = Verdict.by_identity(is_proof)
-            evidence = f"kept for build id {mapping.build_id}" if is_proof else compared.text
+            verdict, evidence = Verdict.by_identity(is_proof), compared.text
+            if file.path == KALLSYMS:  # the kernel is moved at each start: the list is that of this one
+                is_there = shift.evidence != AS_LINKED
+                is_proof = is_proof and is_there
+                is_same = is_there and not shift.distance and "release" in compared.agrees
+                verdict = max(Verdict.by_identity(is_proof), Verdict.SUPPORTED if is_same else Verdict.UNVERIFIED)
+                evidence += ", which begins at the same address" if is_same else ""
+            evidence = f"kept for build id {mapping.build_id}" if is_proof else evidence
             result = replace(result, verdict=verdict, evidence=evidence, is_by_id=is_proof)
             result = replace(result, tried=[(file.path, f"used, {verdict.text}{moved}")])
             vaddrs, inside = list_map(kallsyms, shift)(mapping.addresses) or as_they_are(mapping.addresses)
@@ -274,7 +286,8 @@ def list_files(files: SpecialFiles, build_id: str, release: str, is_guest: bool)
     """The lists of a kernel's symbols, those of the run before those of the build, and whether the place of each proves
     it.
 
-    perf keeps `kallsyms` in a folder that is called after the build id; such a one counts for no other build id, and
+    perf keeps `kallsyms` in a folder that is called after the build id, and the kernel its own list in /proc; such a
+    one counts for no other build id, and
     for a guest only what perf keeps as that of a guest. Where `System.map-REL` of the release is there, `System.map`
     does not count.
     """
@@ -285,6 +298,7 @@ def list_files(files: SpecialFiles, build_id: str, release: str, is_guest: bool)
         if any(folder.startswith("[guest.kernel.kallsyms") for folder in folders) != is_guest:
             continue
         ids = [folder for folder in folders[-1:] if is_build_id(folder)]
+        ids += [running_kernel_id()] if file.path == KALLSYMS else []
         ids += ["".join(folders[-2:])] if len(folders) > 1 and is_build_id("".join(folders[-2:])) else []
         if build_id and any(same_build_id(each, build_id) for each in ids):
             exact.append(file)

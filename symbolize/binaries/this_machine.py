@@ -1,0 +1,231 @@
+"""The files of this machine that mappings of a profile may be, where the profile says that they are: without a folder
+to walk.
+
+Names out of a profile lead to a file only through `FileSystem.regular`, which looks at no mount but those of local file
+systems: a device, a FIFO, an automount and a server that does not answer are never touched. Nothing is written.
+"""
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from symbolize.binaries.build_id import is_build_id, same_build_id
+from symbolize.binaries.debuginfod.cache import default_folder
+from symbolize.binaries.finder import plain_names
+from symbolize.binaries.index import BinaryIndex
+from symbolize.binaries.index_update import File, Folder
+from symbolize.binaries.links import SYSTEM, is_plain_name
+from symbolize.core.files import read_limited
+from symbolize.core.mapped_names import is_no_file
+from symbolize.elf.headers import MAX_NOTES_BYTES, gnu_build_id
+
+KALLSYMS: Final = "/proc/kallsyms"
+"""The symbols of the running kernel, where they are in memory."""
+NOTES: Final = "/sys/kernel/notes"
+"""The notes of the running kernel, one of which is its build id."""
+LOCAL: Final = re.compile(
+    "ext[234]|xfs|btrfs|f2fs|zfs|bcachefs|jfs|reiserfs|nilfs2|ubifs|erofs|squashfs|overlay|aufs|"
+    "tmpfs|ramfs|rootfs|virtiofs|iso9660|vfat"
+)
+"""Types of file systems that answer by themselves. Others are looked at where programs are, at the root, and where the
+user is."""
+OF_KERNEL: Final = re.compile("|proc|sysfs|dev.*|autofs|.*debugfs|tracefs|cgroup.*|securityfs|configfs|bpf|pstore")
+"""Types whose files do something when they are opened, and none: nothing is known of the place."""
+ROOT: Final = "/"
+POINT: Final = 4
+"""The field of a mount table that has the mount point."""
+MAX_MOUNTS: Final = 1 << 22
+"""Bytes of a mount table that are read."""
+MAX_PATH: Final = 4096
+MAX_LINKS: Final = 40
+"""Links on the way to a file that are followed, as many as Linux follows (path_resolution(7))."""
+MAX_PARTS: Final = 256
+MAX_WANTED: Final = 1 << 12
+"""Mappings of a profile whose files are looked for."""
+_ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
+
+
+class FileSystem:
+    """The files below `root` that local file systems have, by a mount table (proc_pid_mountinfo(5)) whose mount points
+    are seen from there. Without a table there are none."""
+
+    def __init__(self, root: str = "/", mounts: str = "/proc/self/mountinfo") -> None:
+        self._root = root
+        self._mounts = read_mounts(mounts)
+        self._trusted = {"/"}
+        with suppress(OSError):  # the current folder was removed
+            self._trusted.add(self._mount_of(os.getcwd()))
+
+    def regular(self, path: str) -> tuple[str, os.stat_result] | None:
+        """The path of the regular file at an absolute path, all links followed, and its status; None if there is none,
+        or the way to it leaves the local file systems."""
+        if len(path) > MAX_PATH:
+            return None
+        done: list[str] = []
+        left = parts_of(path)
+        links = 0
+        while left and len(left) + len(done) <= MAX_PARTS:
+            part = left.pop()
+            if part == "..":
+                del done[-1:]
+                continue
+            here = "/" + "/".join([*done, part])
+            if not self._is_local(here):
+                return None
+            try:
+                status = os.lstat(self._place(here))
+                target = os.readlink(self._place(here)) if stat.S_ISLNK(status.st_mode) else None
+            except (OSError, ValueError):
+                return None
+            if target is not None:
+                links += 1
+                if links > MAX_LINKS:
+                    return None
+                done = [] if target.startswith("/") else done
+                left += parts_of(target)
+            elif left:
+                if not stat.S_ISDIR(status.st_mode):
+                    return None
+                done.append(part)
+            else:
+                return (here, status) if stat.S_ISREG(status.st_mode) else None
+        return None
+
+    def _place(self, path: str) -> str:
+        return os.path.join(self._root, path.lstrip("/"))
+
+    def _is_local(self, path: str) -> bool:
+        """Whether what is at a path, none of whose folders is a link, may be looked at."""
+        mount = self._mount_of(path)
+        kind = self._mounts.get(mount, "")
+        return LOCAL.fullmatch(kind) is not None or (mount in self._trusted and OF_KERNEL.fullmatch(kind) is None)
+
+    def _mount_of(self, path: str) -> str:
+        """Where the file system is mounted that has a path."""
+        while path not in self._mounts and path != "/":
+            path = os.path.dirname(path)
+        return path
+
+
+def parts_of(path: str) -> list[str]:
+    """The names on the way along a path, the last one first."""
+    return [part for part in reversed(path.split("/")) if part not in ("", ".")]
+
+
+def read_mounts(path: str) -> dict[str, str]:
+    """The type of the file system at each mount point of a mount table; of several that are mounted at one place the
+    last one counts. Empty if the table cannot be read, or is too long."""
+    mounts = {}
+    with suppress(OSError):
+        for line in (read_limited(path, MAX_MOUNTS) or b"").split(b"\n"):
+            before, _, behind = line.partition(b" - ")
+            if len(fields := before.split(b" ")) > POINT and behind:
+                point = _ESCAPED.sub(lambda match: bytes([int(match[1], 8)]), fields[POINT])
+                mounts[os.fsdecode(point)] = os.fsdecode(behind.split(b" ")[0])
+    return mounts
+
+
+class WantedFile(NamedTuple):
+    """A mapping whose file is wanted: its recorded name and build id; either may be empty."""
+
+    filename: str
+    build_id: str
+
+
+class ThisMachine:
+    """The files that were looked for, for one profile at a time; `folders` hands them out as a walk below `roots` does.
+    `paths` has the path of each recorded name whose file is there."""
+
+    def __init__(self) -> None:
+        self._listed: dict[str, os.stat_result] = {}
+        self.paths: dict[str, str] = {}
+
+    @property
+    def roots(self) -> Sequence[str]:
+        """The root of the file system, if files are listed."""
+        return (ROOT,) if self._listed else ()
+
+    def look_for(self, index: BinaryIndex, wanted: Sequence[WantedFile], kernels: Iterable[str], release: str) -> None:
+        """List, for an index of these files, what the mappings of a profile may be, the heaviest first, by name and
+        then by build id; their debug files; and what names the running kernel, if it is one of
+        `kernels`, build ids of which one may be empty, or of that `release`."""
+        self._listed, self.paths = {}, {}
+        system = FileSystem()
+        wanted = list(dict.fromkeys(wanted))[:MAX_WANTED]
+        for each in wanted:
+            names = [name for name in plain_names(each.filename) if name[:1] == "/" and not is_no_file(name)]
+            found = next(filter(None, (self._list(system, name) for name in names)), None)
+            if found is not None:
+                self.paths[each.filename] = found
+        own, is_same_release = running_kernel_id(), release == os.uname().release
+        if any(same_build_id(each, own) if each else is_same_release for each in kernels):
+            self._list_kernel(system)
+        index.walk_again()
+        for each in wanted:
+            known = index.with_build_id(each.build_id) if is_build_id(each.build_id) else []
+            if is_build_id(each.build_id) and not any(entry.has_code for entry in known):
+                for place in (*kept_places(each.build_id), *debug_places(each.build_id)):
+                    self._list(system, place)
+        for entry in [entry for same in index.binaries() for entry in same if not entry.has_dwarf]:
+            folder = os.path.dirname(entry.path)
+            linked = (folder, f"{folder}/.debug", f"{SYSTEM}{folder}") if is_plain_name(entry.link) else ()
+            places = [*(f"{place}/{entry.link}" for place in linked), f"{entry.path}.dwp"]
+            for place in places + (debug_places(entry.build_id) if is_build_id(entry.build_id or "") else []):
+                self._list(system, place)
+        index.walk_again()
+
+    def folders(self, root: str) -> Iterator[Folder]:
+        """The listed files, folder by folder."""
+        by_folder: dict[str, list[File]] = {}
+        for path, status in sorted(self._listed.items()):
+            folder, _, name = path.rpartition("/")
+            by_folder.setdefault(folder, []).append(File(name, status))
+        for folder, files in by_folder.items():
+            yield Folder(folder or root, f"{folder.lstrip('/')}/" if folder else "", False, files)
+
+    def _list(self, system: FileSystem, path: str) -> str | None:
+        """List the regular file at a path, if there is one, and return where it is behind all links."""
+        found = system.regular(path)
+        if found is None:
+            return None
+        self._listed[found[0]] = found[1]
+        return found[0]
+
+    def _list_kernel(self, system: FileSystem) -> None:
+        """List what has the symbols of the running kernel."""
+        release = os.uname().release
+        modules = f"/lib/modules/{release}"
+        debug = f"{SYSTEM}/boot/vmlinux-{release}", f"{SYSTEM}{modules}/vmlinux"
+        for place in (f"/boot/vmlinux-{release}", *debug, f"{modules}/vdso/vdso64.so"):
+            self._list(system, place)
+        with suppress(OSError):  # by its own name, although it is no file of a local file system
+            self._listed[KALLSYMS] = os.stat(KALLSYMS)
+
+
+def running_kernel_id() -> str:
+    """The build id of the running kernel, empty if that is not known."""
+    with suppress(OSError):
+        return gnu_build_id(memoryview(read_limited(NOTES, MAX_NOTES_BYTES) or b""), sys.byteorder == "big") or ""
+    return ""
+
+
+def debug_places(build_id: str) -> list[str]:
+    """Where debuggers and debuginfod's client keep the debug file of a build."""
+    start, rest = build_id[:2].lower(), build_id[2:].lower()
+    return [f"{SYSTEM}/.build-id/{start}/{rest}.debug", f"{cached(build_id)}/debuginfo"]
+
+
+def kept_places(build_id: str) -> list[str]:
+    """Where debuginfod's client and perf keep the binary of a build, and perf the list of a kernel."""
+    start, rest = build_id[:2].lower(), build_id[2:].lower()
+    kept = os.path.expanduser(f"~/.debug/.build-id/{start}/{rest}")
+    return [f"{cached(build_id)}/executable", *(f"{kept}/{kind}" for kind in ("elf", "vdso", "kallsyms"))]
+
+
+def cached(build_id: str) -> str:
+    """The folder of a build in the cache of debuginfod's client."""
+    return os.path.join(os.path.abspath(default_folder()), build_id.lower())
