@@ -18,11 +18,12 @@ import pytest
 
 from symbolize import lookup
 from symbolize.cli import main
-from tests.support import go_writer
+from tests.support import go_writer, jitdump_writer
 from tests.support.dwarf_writer import Unit, die, dwarf_sections, function
 from tests.support.elf_writer import NOTE as SHT_NOTE
 from tests.support.elf_writer import Section, Symbol, build_id_note, elf_file, text
 from tests.support.fixture_files import BINARIES, PARTS
+from tests.support.gsym_writer import EXAMPLE, UUID_BYTES, gsym_file
 from tests.support.labelled import labelled
 from tests.support.messages import profile_pb2
 from tests.support.split_writer import package_file, split_unit
@@ -112,6 +113,7 @@ def test_compression(name: str, how: str, capsys: pytest.CaptureFixture[str]) ->
     """How the debug sections are compressed, and how large the units are without that."""
     debug = inspected(BINARIES / name / "ledger", capsys=capsys)["elf"]["debug"]
     assert debug["compression"] == [how]
+    assert f"compressed with {how}" in " ".join(printed(BINARIES / name / "ledger", capsys=capsys))
     assert inspected(BINARIES / "gcc-pie" / "ledger", capsys=capsys)["elf"]["debug"]["compression"] == []
 
 
@@ -223,6 +225,7 @@ def test_package(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     path = Path(shutil.copy(PARTS / name / "ledger.debug", tmp_path))
     package = Path(shutil.copy(PARTS / name / "dwp" / "ledger.dwp", tmp_path))
     elf = inspected(path, capsys=capsys)["elf"]
+    assert f"package {package}, {elf['splits']['needed']} units" in printed(path, capsys=capsys)
     assert elf["packages"] == [[str(package), elf["splits"]["needed"]]]
     assert elf["splits"]["found"] == elf["splits"]["needed"] > 0
     assert inspected(package, capsys=capsys)["conclusion"].startswith("holds split units")
@@ -301,16 +304,23 @@ def test_lists_of_symbols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         ("perf-7.map", b"7f00 10 f\n7f20 8 g h\n", "perf map", 2, (0x7F00, 0x7F28)),
         ("b", b"7f00 10 f\n7f20 8 g h\n", "perf map", 2, (0x7F00, 0x7F28)),
         ("c", BREAKPAD, "Breakpad symbols", 2, (0x1000, 0x3000)),
+        ("d", jitdump_writer.dump(jitdump_writer.load(0x7F00, 16, 1, b"f")), "jitdump", 1, (0x7F00, 0x7F10)),
+        ("e", gsym_file(EXAMPLE), "GSYM symbols", 3, (0x1000, 0x4000)),
     ):
         (tmp_path / name).write_bytes(data)
         found = inspected(tmp_path / name, capsys=capsys)
         listed = found["listed"]
         assert (found["kind"], listed["functions"]) == (kind, functions)
         assert (listed["begin"], listed["end"]) == addresses
-        assert listed["has_lines"] == (kind == "Breakpad symbols")
+        assert listed["has_lines"] == (kind in ("Breakpad symbols", "GSYM symbols"))
     lines = printed(tmp_path / "c", capsys=capsys)
     assert "module libx.so" in lines
     assert lines[-1] == "symbolize gets functions and lines from it."
+    lines = printed(tmp_path / "e", capsys=capsys)
+    assert f"build id {UUID_BYTES.hex()}" in lines
+    assert lines[-1] == "symbolize gets functions, lines and inlined calls from it."
+    (tmp_path / "f").write_bytes(gsym_file([])[:47])
+    assert printed(tmp_path / "f", capsys=capsys)[-1] == "symbolize gets nothing from it: it lists no functions."
     hidden = b"".join(b"0" * 16 + line[16:] for line in KALLSYMS.splitlines(keepends=True))
     (tmp_path / "kallsyms").write_bytes(hidden)
     assert "as root" in printed(tmp_path / "kallsyms", capsys=capsys)[-1]
