@@ -411,6 +411,8 @@ def test_setup_of_a_plan(tmp_path: Path) -> None:
     assert made_plan("--no-cache", "--dask", "tcp://h:1").per_task == 8
     with pytest.raises(UsageError, match="--dask needs a --cache that all workers reach"):
         made_plan("--dask", "tcp://h:1")
+    with pytest.raises(UsageError, match="--exclude needs a pattern"):
+        made_plan("--exclude", "/")
 
 
 def test_looks_while_watching(monkeypatch: pytest.MonkeyPatch) -> None:

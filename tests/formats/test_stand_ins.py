@@ -92,6 +92,17 @@ def test_function_with_offset() -> None:
 
 
 @pytest.mark.parametrize(
+    ("file", "address", "kind"),
+    [("/bin/libx.so", 0x17, AddressKind.OFFSET), ("/bin/main", 0, AddressKind.PROCESS)],
+)
+def test_place_in_a_file_that_is_known(file: str, address: int, kind: AddressKind) -> None:
+    """A location without an address gets the one that its stand-in tells, if that is in the file of its mapping."""
+    made = read([Place(0, 1, (Line("libx.so+0x17"),))], [Mapping(0x1000, 0x2000, 0, file, PIE_ID)])
+    assert placed(made) == [(file, PIE_ID, address)]
+    assert made.address_kind(int(made.locations.mapping[0])) is kind
+
+
+@pytest.mark.parametrize(
     ("text", "expected", "kind"),
     [
         ("libx.so+0x17", ("libx.so", "", 0x17), AddressKind.OFFSET),
@@ -100,6 +111,7 @@ def test_function_with_offset() -> None:
         ("[kernel.kallsyms][+ffffffff93000000]", ("[kernel.kallsyms]", "", 0xFFFFFFFF93000000), AddressKind.KERNEL),
         ("0xffffffff93000000", ("[kernel.kallsyms]", "", 0xFFFFFFFF93000000), AddressKind.KERNEL),
         ("[libm.so.6]", ("libm.so.6", "", 0), AddressKind.PROCESS),
+        ("[libm.so.6][+17]", ("libm.so.6", "", 0x17), AddressKind.OFFSET),
         ("[unknown_Java]", ("[unknown_Java]", "", 0), AddressKind.PROCESS),
         ("0x23d1", ("", "", 0x23D1), None),
         ("0xffffffffffffffff", ("", "", 0), None),
