@@ -276,23 +276,22 @@ class CppParser(CppLexer):
     def closure(self) -> cython.int:
         """The type of a lambda: its template parameters, constraints and parameters, `E` and a number."""
         head = 0
-        constraint = 0
         generic, leveled = self.generic, self.leveled
         self.enter()
         self.generic = True
         self.leveled = False
         templates = self.declarations()
         if self.text[self.at] == ord("Q"):
-            constraint = self.constraint()
+            self.constraint()
         if not self.eat(ord("v")):
             while self.text[self.at] not in b"EQ" and not self.bad:
                 head = self.append(head, self.a_type())
         if self.text[self.at] == ord("Q"):
-            constraint = self.constraint()
+            self.constraint()
         self.expect(ord("E"))
         self.generic, self.leveled = generic, leveled
         self.depth -= 1
-        head = self.node(SIGNATURE, head, constraint, 0)
+        head = self.node(SIGNATURE, head, 0, 0)
         return self.node(LAMBDA, templates, head, self.node(NUMBER, self.ordinal() + 1, 0, 0))
 
     def nested(self, state: cython.bint) -> cython.int:

@@ -230,6 +230,10 @@ BETTER = [
         b"_ZZ4mainENKUlTyTyQsr3stdE1aT_E_clIiiEEDaS_",
         b"auto main::{lambda<typename $T0, typename $T1>($T0)#1}::operator()<int, int>(int) const",
     ),
+    (
+        b"_ZZ1fvENKUlTyT_Q1CIS_EE_clIiEEDaS_",
+        b"auto f()::{lambda<typename $T0>($T0)#1}::operator()<int>(int) const",
+    ),
     (b"_ZN1AIiE1fIcEEvT_Q1CIT_TL0__E", b"void A<int>::f<char>(char) requires C<int, char>"),
 ]
 
