@@ -1,6 +1,6 @@
 """What a caller asked for: made once, by the library's user, a command or the settings of a service, and handed on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from symbolize.core.errors import UsageError, check_flags, check_type
@@ -47,14 +47,7 @@ class Options:
         if self.demangle not in MODES:
             raise UsageError(f"unknown demangling mode {self.demangle!r}; the modes are {', '.join(MODES)}")
         check_type("sample_type", self.sample_type, "a name or number", str, int)
-        check_flags(
-            nearest_line=self.nearest_line,
-            annotate=self.annotate,
-            force=self.force,
-            tail_calls=self.tail_calls,
-            check_stacks=self.check_stacks,
-            local=self.local,
-        )
+        check_flags(**{each.name: getattr(self, each.name) for each in fields(self) if isinstance(each.default, bool)})
         if self.proguard_maps != ():
             from symbolize.resolve.arguments import as_paths
 

@@ -170,8 +170,9 @@ def test_wrong_types(arguments: dict[str, Any], message: str) -> None:
             "source: expected a path or a binary file object, not bytes; io.BytesIO makes one of bytes",
         ),
         *(
-            (lambda _, name=name: Options(**{name: "yes"}), f"{name}: expected True or False, not str")
-            for name in ("nearest_line", "annotate", "force", "tail_calls", "check_stacks")
+            (lambda _, name=each.name: Options(**{name: "yes"}), f"{each.name}: expected True or False, not str")
+            for each in fields(Options)
+            if isinstance(each.default, bool)
         ),
         (lambda result: result.write(3), "destination: expected a path or a binary file object, not int"),
         (lambda result: result.write("x.svg", view={}), "view: expected a View, not dict"),
