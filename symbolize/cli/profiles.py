@@ -56,8 +56,8 @@ SYMBOLIZED = ".symbolized"
 SUFFIX = f"{SYMBOLIZED}.pb.gz"
 SYMBOLS_SUFFIX = ".symbols.pb"
 MODULE_SYMBOLS = "module-symbols"
-FRAME_CHANGES = ("sample_type", "prune", "drop", "prune_from", "synthesize")
-"""Options that change which samples and frames there are, besides FILTERS."""
+FRAME_CHANGES = (*FILTERS, "prune", "drop", "prune_from", "synthesize", "tail_calls")
+"""Options that change which samples and frames there are."""
 TRACE = "Perfetto trace"
 """The format of inputs that symbols can be appended to."""
 
@@ -183,7 +183,7 @@ def check_module_symbols(options: argparse.Namespace) -> None:
         raise UsageError("--annotate changes displayed names, and --emit module-symbols writes the original ones")
     if merges_all(options):
         raise UsageError("--merge all makes one profile, and --emit module-symbols writes symbols for each trace")
-    for name in (*FILTERS, "prune", "drop", "prune_from", "path_prefix", "trim_path", "synthesize"):
+    for name in (*FRAME_CHANGES, "path_prefix", "trim_path"):
         if getattr(options, name):
             raise UsageError(f"--{name.replace('_', '-')} has no effect on the symbols of a trace")
 
@@ -321,7 +321,7 @@ def whole_output(run: ProfileRun, source: str, found: Sequence[LoadedProfile]) -
         if found[0].format != TRACE:
             raise InputError(source, "is not a Perfetto trace, and --emit module-symbols writes symbols for traces")
         return ModuleSymbols()
-    is_changed = run.merger is not None or any(getattr(options, name) for name in (*FILTERS, *FRAME_CHANGES))
+    is_changed = run.merger is not None or any(getattr(options, name) for name in ("sample_type", *FRAME_CHANGES))
     if run.output.name == OTLP and found[0].container is not None and not is_changed:
         from symbolize.formats.otlp.lines import OtlpLines
 

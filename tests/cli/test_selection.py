@@ -124,6 +124,8 @@ def test_filters_of_pprof_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("x.folded").read_text() == "main;work 3\n"
     assert main(["x.pb", "--emit", "module-symbols", "--focus", "work"]) == 2
     assert "--focus has no effect on the symbols of a trace" in capsys.readouterr().err
+    assert main(["x.pb", "--emit", "module-symbols", "--tail-calls"]) == 2
+    assert "--tail-calls has no effect on the symbols of a trace" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--sample-type", "--sample-index"])

@@ -68,6 +68,16 @@ def test_option(tmp_path: Path) -> None:
     assert "main;outer [tail call];middle [tail call];leaf 350000000" in output.read_text()
 
 
+def test_otlp_from_otlp(tmp_path: Path) -> None:
+    """A message that came has no place for frames that were not there: it is made anew."""
+    folder, recorded = FIXTURES / "bin" / "tails" / "gcc-tails", FIXTURES / "profiles" / "tails" / "gcc-tails.prof"
+    message, output = tmp_path / "in.otlp", tmp_path / "out.otlp"
+    assert main([str(recorded), "-q", "-o", str(message)]) == 0
+    assert main([str(message), "-q", "-b", str(folder), "-o", str(output), "--no-cache", "--tail-calls"]) == 0
+    names = [[frame.function for frame in stack] for stack in load(output).stacks()]
+    assert [stack[: stack.index("main")] for stack in names] == stacks(symbolized("gcc-tails"))
+
+
 @pytest.mark.parametrize(
     ("chains", "vaddrs"),
     [
