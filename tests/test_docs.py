@@ -7,16 +7,20 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from symbolize.cli.arguments import ANYWHERE, OWN
 from symbolize.cli.console import EXIT_BELOW, EXIT_DONE, EXIT_FAILED, EXIT_SOME, EXIT_USAGE
 from symbolize.cli.profiles import parser
 from symbolize.core.reasons import Reason
+from symbolize.formats.open import FORMATS
 from symbolize.names import Mode, demangle
+from symbolize.options import Options
 from tests.support.binary_layouts import LAYOUTS
 from tests.support.docs_examples import DOCS, PAGES, ROOT
 from tools.rules import ROW, cited_by, citing_modules, with_modules
@@ -69,6 +73,32 @@ def test_every_command_is_described() -> None:
         for name, flags in options.items()
         for flag in flags
         if flag.startswith("--") and not re.search(rf"`[^`\n]*{flag}\b", reference)
+    ]
+    assert missing == []
+
+
+def test_settings_of_files() -> None:
+    """The table of what files may set is what they may, in order."""
+    table = page("settings.md").partition("\n| option | may be set by |\n")[2].partition("\n\n")[0]
+    rows = [re.findall(r"`([a-z-]+)`", line.split(" | ")[0]) for line in table.splitlines()[1:]]
+    assert rows == [[*ANYWHERE], [*OWN], []]
+
+
+def test_fields_of_options() -> None:
+    """The table of the library has each field of `Options`."""
+    table = page("library.md").partition("\nThe fields of `Options`:\n")[2].partition("\n\nAnything")[0]
+    cells = [line.split(" | ")[0] for line in table.splitlines()]
+    assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == {each.name for each in fields(Options)}
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "formats.md"], ids=lambda path: path.name)
+def test_formats_read_are_described(path: Path) -> None:
+    """The table of formats has each, by its whole or its short name."""
+    table = path.read_text().partition("\n| format |")[2].partition("\n\n")[0].replace("`", "")
+    cells = [line.removeprefix("| ").split(" | ")[0] for line in table.splitlines()]
+    read = [name for cell in cells for name in cell.split(", ")]
+    missing = [
+        each.name for each in FORMATS if not any(name.startswith((each.name, each.short or each.name)) for name in read)
     ]
     assert missing == []
 

@@ -53,31 +53,10 @@ PREFIX: Final = "SYMBOLIZE_"
 NO_CONFIG: Final = "SYMBOLIZE_NO_CONFIG"
 
 ANYWHERE: Final = (
-    *(
-        "annotate",
-        "attempts",
-        "accept",
-        "binaries",
-        "check-stacks",
-        "demangle",
-        "fail-under",
-        "jobs",
-        "memory-limit",
-        "nearest-line",
-    ),
-    *(
-        "path-map",
-        "path-prefix",
-        "proguard-map",
-        "prune",
-        "report",
-        "sample-type",
-        "tail-calls",
-        "source",
-        "synthesize",
-        "time-limit",
-    ),
-    "trim-path",
+    *("accept", "annotate", "attempts", "binaries", "check-stacks", "demangle"),
+    *("fail-under", "jobs", "memory-limit", "nearest-line", "path-map"),
+    *("path-prefix", "proguard-map", "prune", "report", "sample-type"),
+    *("source", "synthesize", "tail-calls", "time-limit", "trim-path"),
 )
 """Options that every file may set."""
 OWN: Final = ("cache", "cache-limit", "debuginfod", "local")
