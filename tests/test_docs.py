@@ -23,7 +23,7 @@ from symbolize.names import Mode, demangle
 from symbolize.options import Options
 from tests.support.binary_layouts import LAYOUTS
 from tests.support.docs_examples import DOCS, PAGES, ROOT
-from tools.rules import ROW, cited_by, citing_modules, with_modules
+from tools.rules import ROW, cited_by, citing_modules, next_number, with_modules
 
 INTERRUPTED = 130
 """The exit code of a command that was interrupted, 128 and the number of the signal."""
@@ -204,6 +204,13 @@ def test_every_rule_that_is_described_is_cited() -> None:
 def test_modules_of_rules_are_those_that_cite_them() -> None:
     """The last column is what `python -m tools.rules` writes."""
     assert page("rules.md") == with_modules(page("rules.md"), citing_modules())
+
+
+def test_number_of_a_new_rule() -> None:
+    """It is above all others, and the last column of its row may be empty."""
+    text = "| R7, old | Holds. | `a.py` |\n| R3, older | Holds. | `a.py` |\n| R8, new | Holds. | |\n"
+    assert next_number(text) == 9
+    assert with_modules(text, {8: ["b.py"]}).endswith("| R8, new | Holds. | `b.py` |\n")
 
 
 def test_rules_are_short() -> None:

@@ -1,4 +1,5 @@
-"""Rewrites the column of code in docs/rules.md by the citations in the package: `python -m tools.rules`."""
+"""Rewrites the column of code in docs/rules.md by the citations in the package, and says the number of the next rule:
+`python -m tools.rules`."""
 
 import argparse
 import re
@@ -50,10 +51,17 @@ def with_modules(text: str, modules: dict[int, list[str]]) -> str:
     return ROW.sub(row, text)
 
 
+def next_number(text: str) -> int:
+    """The number for a rule that is added to the page."""
+    return max(int(number) for number, _, _ in ROW.findall(text)) + 1
+
+
 def main() -> None:
-    """Rewrite the page."""
+    """Rewrite the page, and print the next number."""
     argparse.ArgumentParser(description=__doc__).parse_args()
-    PAGE.write_text(with_modules(PAGE.read_text(), citing_modules()))
+    text = PAGE.read_text()
+    PAGE.write_text(with_modules(text, citing_modules()))
+    print(f"the next rule is R{next_number(text)}")
 
 
 if __name__ == "__main__":

@@ -58,7 +58,8 @@ class AddressKind(IntEnum):
     NO_BINARY = 3
     """Code without a binary: runtime addresses of compiled code, positions in bytecode."""
     OFFSET = 4
-    """Addresses in the file: vaddrs, or counted from where the file was loaded."""
+    """Addresses in the file: vaddrs, or counted from where the file was loaded. Offsets of bytes in a file are PROCESS,
+    in a mapping with the file offset."""
 
 
 class IdOrigin(IntEnum):
