@@ -1,4 +1,4 @@
-"""Observers of a batch: their interface, several as one, the tally of a run, what they show, and events as JSON lines."""
+"""Observers of a batch: their interface, several as one, the tally of a run, what they show, and events in JSON."""
 
 from __future__ import annotations
 
