@@ -8,6 +8,11 @@ from threading import Event, Timer
 
 import pytest
 
+from tests.support.needs import package
+
+package("starlette")
+package("prometheus_client")
+
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.serve import worker_pools
 from symbolize.serve.symbolication import RequestTooLarge
