@@ -41,8 +41,6 @@ COMMIT_SECONDS = 0.5
 
 STATE = ("size", "modified", "changed", "inode", "device")
 """The columns that are equal while a file does not change."""
-LISTED = "listed below "
-"""What a root that was listed begins with in the database, where it is another one than the folder that was walked."""
 NO_FOLDER = -1
 """The column `linked` of the folder of a root that is a file."""
 
@@ -271,11 +269,13 @@ class IndexUpdate:
                 }
             self._drop_others(known, visited)
             self._report_nothing_usable(known, root, is_file, self._problems.left - left)
-        for number, root in enumerate(listing.roots if listing is not None else (), len(roots)):
-            known = store.root_id(self._connection, LISTED + root, 0, 0)
-            order[known] = number
-            visited = {self._update(known, each, each.path + "/", 0) for each in listing.folders(root)}
-            self._drop_others(known, visited)
+        if listing is not None:
+            for number, root in enumerate(listing.roots, len(roots)):
+                known = store.root_id(self._connection, root, 0, 0)
+                order[known] = number
+                self._drop_others(
+                    known, {self._update(known, each, each.path + "/", 0) for each in listing.folders(root)}
+                )
         self._connection.commit()
         return order
 

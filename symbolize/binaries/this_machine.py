@@ -174,7 +174,8 @@ class ThisMachine:
             folder = os.path.dirname(entry.path)
             linked = (folder, f"{folder}/.debug", f"{SYSTEM}{folder}") if is_plain_name(entry.link) else ()
             places = [*(f"{place}/{entry.link}" for place in linked), f"{entry.path}.dwp"]
-            for place in places + (debug_places(entry.build_id) if is_build_id(entry.build_id or "") else []):
+            places += debug_places(entry.build_id) if entry.build_id else []
+            for place in places:
                 self._list(system, place)
         index.walk_again()
 
