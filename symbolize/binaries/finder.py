@@ -199,7 +199,7 @@ def _candidates(index: BinaryIndex, filename: str, name: str, others: list[Entry
         (f"path {shown(filename.lstrip('/'))}", "path", index.at_path(filename)),
         (f"name {shown(name)}", "name", [*index.with_name(name), *others]),
         *((f"name {shown(name)}{suffix}", "debug file", index.with_name(name + suffix)) for suffix in DEBUG_SUFFIXES),
-    )[: None if index.knows_names else 1]:
+    )[: 1 if index.is_listed else None]:
         paths = ", ".join(dict.fromkeys(entry.path for entry in entries[:MAX_FILES]))
         tried.append(Attempt(place, f"found {paths}, unverified" if entries else NOTHING))
         for entry in entries:

@@ -93,9 +93,9 @@ class BinaryIndex:
         return self._given if self._listing is None else (*self._given, *self._listing.roots)
 
     @property
-    def knows_names(self) -> bool:
-        """Whether files are looked for by their names alone: what is listed was found where it was recorded."""
-        return self._listing is None
+    def is_listed(self) -> bool:
+        """Whether files were found where they were recorded, so that none is looked for by its name alone."""
+        return self._listing is not None
 
     @property
     def has_sources(self) -> bool:

@@ -130,10 +130,12 @@ def read_mounts(path: str) -> dict[str, str]:
 
 
 class WantedFile(NamedTuple):
-    """A mapping whose file is wanted: its recorded name and build id; either may be empty."""
+    """A mapping whose file is wanted: its recorded name and build id, either of which may be empty, and whether that is
+    a claim: read later, by path."""
 
     filename: str
     build_id: str
+    is_claim: bool = False
 
 
 class ThisMachine:
@@ -149,23 +151,28 @@ class ThisMachine:
         """The root of the file system, if files are listed."""
         return (ROOT,) if self._listed else ()
 
-    def look_for(self, index: BinaryIndex, wanted: Sequence[WantedFile], kernels: Iterable[str], release: str) -> None:
+    def look_for(self, index: BinaryIndex, wanted: Sequence[WantedFile], kernels: Iterable[str], begun: float) -> None:
         """List, for an index of these files, what the mappings of a profile may be, the heaviest first, by name and
-        then by build id; their debug files; and what names the running kernel, if it is one of
-        `kernels`, build ids of which one may be empty, or of that `release`."""
+        then by build id; their debug files; and the list of the running kernel, if its build id is one of `kernels`. A
+        claim is void if the file was written after the recording had `begun`, in seconds since 1970: perf, which links
+        files into its cache, changes the time of their status."""
         self._listed, self.paths = {}, {}
+        void = set[WantedFile]()
         system = FileSystem()
         wanted = list(dict.fromkeys(wanted))[:MAX_WANTED]
         for each in wanted:
             names = [name for name in plain_names(each.filename) if name[:1] == "/" and not is_no_file(name)]
             found = next(filter(None, (self._list(system, name) for name in names)), None)
-            if found is not None:
+            if found is not None and each.is_claim and self._listed[found].st_mtime >= begun:
+                del self._listed[found]
+                void.add(each)
+            elif found is not None:
                 self.paths[each.filename] = found
-        own, is_same_release = running_kernel_id(), release == os.uname().release
-        if any(same_build_id(each, own) if each else is_same_release for each in kernels):
-            self._list_kernel(system)
+        if any(same_build_id(each, running_kernel_id()) for each in kernels):
+            with suppress(OSError):  # it is no file of a local file system
+                self._listed[KALLSYMS] = os.stat(KALLSYMS)
         index.walk_again()
-        for each in wanted:
+        for each in [each for each in wanted if each not in void]:
             known = index.with_build_id(each.build_id) if is_build_id(each.build_id) else []
             if is_build_id(each.build_id) and not any(entry.has_code for entry in known):
                 for place in (*kept_places(each.build_id), *debug_places(each.build_id)):
@@ -196,16 +203,6 @@ class ThisMachine:
         self._listed[found[0]] = found[1]
         return found[0]
 
-    def _list_kernel(self, system: FileSystem) -> None:
-        """List what has the symbols of the running kernel."""
-        release = os.uname().release
-        modules = f"/lib/modules/{release}"
-        debug = f"{SYSTEM}/boot/vmlinux-{release}", f"{SYSTEM}{modules}/vmlinux"
-        for place in (f"/boot/vmlinux-{release}", *debug, f"{modules}/vdso/vdso64.so"):
-            self._list(system, place)
-        with suppress(OSError):  # by its own name, although it is no file of a local file system
-            self._listed[KALLSYMS] = os.stat(KALLSYMS)
-
 
 def running_kernel_id() -> str:
     """The build id of the running kernel, empty if that is not known."""
@@ -221,10 +218,10 @@ def debug_places(build_id: str) -> list[str]:
 
 
 def kept_places(build_id: str) -> list[str]:
-    """Where debuginfod's client and perf keep the binary of a build, and perf the list of a kernel."""
+    """Where debuginfod's client and perf keep the binary of a build."""
     start, rest = build_id[:2].lower(), build_id[2:].lower()
     kept = os.path.expanduser(f"~/.debug/.build-id/{start}/{rest}")
-    return [f"{cached(build_id)}/executable", *(f"{kept}/{kind}" for kind in ("elf", "vdso", "kallsyms"))]
+    return [f"{cached(build_id)}/executable", *(f"{kept}/{kind}" for kind in ("elf", "vdso"))]
 
 
 def cached(build_id: str) -> str:

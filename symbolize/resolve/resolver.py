@@ -22,7 +22,7 @@ from symbolize.binaries import (
     module_prefix,
 )
 from symbolize.binaries.layouts import KERNEL_LISTS, RUN_TIME_LISTS
-from symbolize.binaries.this_machine import ThisMachine, WantedFile
+from symbolize.binaries.this_machine import MAX_WANTED, ThisMachine, WantedFile
 from symbolize.core.arrays import Bool, UInt64, distinct
 from symbolize.core.errors import ReadFailure
 from symbolize.core.mapped_names import RUN_TIME, is_no_file, mapped_by
@@ -137,6 +137,15 @@ Mapper = Callable[[MappingRecord, Binary], tuple[MappedAddresses | None, str]]
 """Where the addresses of a mapping are in a binary; None if they are not, and why where there is more to say."""
 
 
+def begin_of(profile: Profile) -> float:
+    """When a recording began, in seconds since 1970, by the time of its file and how long it took; 0 if that is not
+    known."""
+    try:
+        return os.stat(profile.source).st_mtime - profile.duration_nanos / 1e9 if profile.duration_nanos else 0.0
+    except (OSError, ValueError):
+        return 0.0
+
+
 class PendingDecode(NamedTuple):
     """A binary that has to be decoded for a profile: a key of the contents of its files, each path with the build id
     that it has to have, the vaddrs, distinct and ascending, and the mappings."""
@@ -230,13 +239,15 @@ class MappingResolver:
         with the paths of these files."""
         assert self._machine is not None
         has_lines = profile.locations.has_lines()
-        nameless = [each for each in records if not has_lines[each.rows].all()]
-        weights = weight_of_mappings(profile)
-        nameless.sort(key=lambda each: -weights[each.mapping])
+        has_stacks = profile.stack_dumps is not None  # callers in them may be in any mapping
+        nameless = [each for each in records if has_stacks or not has_lines[each.rows].all()]
+        if len(nameless) > MAX_WANTED:
+            weights = weight_of_mappings(profile)
+            nameless.sort(key=lambda each: -weights[each.mapping])
         kernels = [each.build_id for each in records if is_kernel(each.filename)]
         is_in_kernel = any(is_kernel(each.filename) or module_name(each.filename) for each in nameless)
-        wanted = [WantedFile(each.filename, each.build_id) for each in nameless]
-        self._machine.look_for(self._index, wanted, kernels if is_in_kernel else (), profile.kernel_release)
+        wanted = [WantedFile(each.filename, each.build_id, each.is_claim) for each in nameless]
+        self._machine.look_for(self._index, wanted, kernels if is_in_kernel else (), begin_of(profile))
         return [self._here(each) for each in records]
 
     def _here(self, record: MappingRecord) -> MappingRecord:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import symbolize
@@ -16,6 +17,7 @@ from symbolize.cli import main
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import read_build_id
+from symbolize.profile import IdOrigin
 from symbolize.report.model import MappingRow
 from tests.support import pprof_writer as w
 from tests.support.fixture_files import BINARIES, GPERFTOOLS
@@ -170,6 +172,19 @@ class TestVerdicts:
         row = report.mappings[0]
         assert row.locations == 1 and row.symbolized_locations == 0
         assert [reason for reason, _, _ in row.misses] == [Reason.UNCONFIRMED]
+
+    @pytest.mark.parametrize(("age", "is_named"), [(-60, True), (60, False)])
+    def test_claim(self, age: int, is_named: bool, tmp_path: Path) -> None:
+        """A build id that was read later, by path, is void if the file was written after the recording began."""
+        program = tmp_path / "ledger"
+        shutil.copy(BINARY, program)
+        profile = symbolize.load(recorded_at(program, tmp_path / "p.pb.gz", read_build_id(str(BINARY)) or ""))
+        profile.id_origins = np.full(len(profile.mappings), IdOrigin.READ_LATER, np.uint8)
+        profile.duration_nanos = 10**10
+        begin = os.stat(profile.source).st_mtime - 10
+        os.utime(program, (begin + age,) * 2)
+        row = symbolize.symbolize(profile, options=symbolize.Options(local=True)).report.mappings[0]
+        assert bool(row.symbolized_locations) is is_named
 
     def test_never_unasked(self, tmp_path: Path) -> None:
         """The library does not look here by itself."""

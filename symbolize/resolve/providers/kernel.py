@@ -1,7 +1,6 @@
 """The kernel, as profiles record it: vmlinux, `kallsyms`, `System.map`, and where KASLR moved it to; its modules that
 are packed, or known only by release and name; and the vdso, the library that it maps into every process."""
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -237,33 +236,27 @@ class Kernels:
                 hidden.append(file.path)
                 continue
             symbols = named(kallsyms.anchors)
-            release = os.uname().release if file.path == KALLSYMS else ""
-            release = (
-                release if file.name.startswith("kallsyms") else file.name.removeprefix("System.map").removeprefix("-")
-            )
+            release = "" if file.name.startswith("kallsyms") else file.name.removeprefix("System.map").removeprefix("-")
             compared = compare(recorded, KernelFile("", release or release_in(file.path), kallsyms.is_64, symbols))
             possible = [] if compared.differs else shifts(recorded, symbols)
             possible = [shift for shift in possible if not (is_module and shift.distance)]
-            scores = [share(list_map(kallsyms, shift), mapping.addresses, binary) for shift in possible]
+            is_core = self._index.is_listed  # modules may have been loaded anew since
+            scores = [share(list_map(kallsyms, shift, is_core), mapping.addresses, binary) for shift in possible]
             if not possible or max(scores) < MIN_SHARE:
                 why = compared.differs and f"of another kernel: {compared.differs}"
                 why = why or ("the addresses do not fall into its functions" if possible else NOT_MOVED)
                 tried.append((file.path, why))
                 continue
             shift = possible[scores.index(max(scores))]
-            result = by_symbol_list(binary, list_map(kallsyms, shift))
+            result = by_symbol_list(binary, list_map(kallsyms, shift, is_core))
             moved = f", moved by {signed(shift.distance):#x}: {shift.evidence}" if shift.distance else ""
-            verdict, evidence = Verdict.by_identity(is_proof), compared.text
-            if file.path == KALLSYMS:  # the kernel is moved at each start: the list is that of this one
-                is_there = shift.evidence != AS_LINKED
-                is_proof = is_proof and is_there
-                is_same = is_there and not shift.distance and "release" in compared.agrees
-                verdict = max(Verdict.by_identity(is_proof), Verdict.SUPPORTED if is_same else Verdict.UNVERIFIED)
-                evidence += ", which begins at the same address" if is_same else ""
-            evidence = f"kept for build id {mapping.build_id}" if is_proof else evidence
+            # The kernel is moved at each start: its own list says nothing of a profile that does not say where it was.
+            is_proof = is_proof and (file.path != KALLSYMS or shift.evidence != AS_LINKED)
+            verdict = Verdict.by_identity(is_proof)
+            evidence = f"kept for build id {mapping.build_id}" if is_proof else compared.text
             result = replace(result, verdict=verdict, evidence=evidence, is_by_id=is_proof)
             result = replace(result, tried=[(file.path, f"used, {verdict.text}{moved}")])
-            vaddrs, inside = list_map(kallsyms, shift)(mapping.addresses) or as_they_are(mapping.addresses)
+            vaddrs, inside = list_map(kallsyms, shift, is_core)(mapping.addresses) or as_they_are(mapping.addresses)
             names = [name if here else b"" for name, here in zip(binary.names_at(vaddrs), inside.tolist(), strict=True)]
             fitting.append((shift.distance != 0, names, result))
         tried = [*((path, HIDDEN) for path in hidden), *tried]
@@ -298,7 +291,7 @@ def list_files(files: SpecialFiles, build_id: str, release: str, is_guest: bool)
         if any(folder.startswith("[guest.kernel.kallsyms") for folder in folders) != is_guest:
             continue
         ids = [folder for folder in folders[-1:] if is_build_id(folder)]
-        ids += [running_kernel_id()] if file.path == KALLSYMS else []
+        ids += filter(None, [running_kernel_id()] if file.path == KALLSYMS else [])
         ids += ["".join(folders[-2:])] if len(folders) > 1 and is_build_id("".join(folders[-2:])) else []
         if build_id and any(same_build_id(each, build_id) for each in ids):
             exact.append(file)
@@ -322,9 +315,10 @@ def in_image(image: ElfImage, shift: Shift, addresses: UInt64) -> MappedAddresse
     return vaddrs, in_code(vaddrs, image.segments)
 
 
-def list_map(kallsyms: Kallsyms, shift: Shift) -> AddressMap:
-    """The map for a list of symbols. Of a kernel that was moved only its own code is known: modules moved elsewhere."""
-    if not shift.distance:
+def list_map(kallsyms: Kallsyms, shift: Shift, is_core: bool) -> AddressMap:
+    """The map for a list of symbols. Of a kernel that was moved only its own code, `core`, is known, or if that alone
+    `is_core`: modules moved elsewhere."""
+    if not shift.distance and not is_core:
         return as_they_are
     begin, end = kallsyms.anchors.core
 
