@@ -467,6 +467,11 @@ def test_told_to_end(number: signal.Signals) -> None:
         os.kill(os.getpid(), number)
     assert not stopping.is_set()
     assert signal.getsignal(number) == before
+    with stop_on_signals(True) as stopping:  # the one that ends patience comes after the last task
+        stopping.is_out_of_patience = True
+        stopping.end_patience()
+        os.kill(os.getpid(), number)
+        assert not stopping.is_set()
 
 
 @pytest.mark.process

@@ -161,7 +161,10 @@ def test_the_command_reports(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     shutil.copy(PROFILE, tmp_path / "in")
     (tmp_path / "in" / "bad.prof").write_text("nonsense")
     given = ["--out", f"{tmp_path}/out", "-b", str(BINARIES), "--jobs", "1", "--metrics-file", f"{tmp_path}/m.prom"]
-    assert main(["batch", f"{tmp_path}/in", f"{tmp_path}/none", *given, "--report", "json"]) == EXIT_SOME
+    assert (
+        main(["batch", f"{tmp_path}/in", f"{tmp_path}/none", *given, "--report", "json", "--metrics-port", "0"])
+        == EXIT_SOME
+    )
     captured = capfd.readouterr()
     report = json.loads(captured.out)
     assert (report["inputs"]["done"], report["inputs"]["quarantined"], report["inputs"]["problems"]) == (1, 1, 1)
@@ -171,6 +174,7 @@ def test_the_command_reports(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert json.loads(listed)["input"] == f"{tmp_path}/in/bad.prof"
     assert b'symbolize_inputs_total{status="quarantined"} 1.0\n' in (tmp_path / "m.prom").read_bytes()
     assert f"symbolize: {tmp_path}/none: is missing\n" in captured.err
+    assert "symbolize: metrics at http://127.0.0.1:" in captured.err
     figures = in_all(tmp_path / "m.prom")
     assert figures == {
         "coverage_percent": report["coverage"]["mean_percent"],

@@ -118,6 +118,9 @@ def test_other_dwo_id(fmt: Format, tmp_path: Path) -> None:
     assert f"split unit a.dwo with dwo id {DWO_ID:#x}: {tmp_path}/a.dwo has another dwo id" in problems(image, finder)
     write(tmp_path / "new", a=[split_unit(at("f", 0, 4, fmt=fmt), fmt=fmt)])
     assert names_at(image_of([skeleton(fmt=fmt)]), 0x1000, finder=finder_of(tmp_path / "binary")) == F
+    if fmt is V5:  # whose id is in the header, whatever attribute of GNU there is
+        beside = skeleton(fmt=fmt, **{DWO_ID_4: As("data8", DWO_ID ^ 1)})
+        assert names_at(image_of([beside]), 0x1000, finder=finder_of(tmp_path / "binary")) == F
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,7 @@ def test_links() -> None:
     data = sup(b"name", b"id", Format())
     assert read_sup(data, False) == (False, Link(b"name", b"id", True))
     assert read_sup(sup(b"", b"id", Format(), True), False) == (True, Link(b"", b"id", True))
+    assert read_sup(sup(b"name", bytes(200), Format()), False) == (False, Link(b"name", bytes(200), True))
     assert [read_sup(data[:size], False) for size in range(len(data))] == [None] * len(data)
     assert read_sup(data, True) is None
     assert read_sup(b"\5\0\0\0" + b"\xff" * 9, False) is None

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symbolize.elf import ElfImage, Segment, inside_calls
+from symbolize.elf import ElfImage, Segment, inside_calls, jumps_through_tables
 from symbolize.elf.call_sites import LONGEST_CALL, aarch64_calls, x86_calls
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "bin"
@@ -63,6 +63,16 @@ def test_other_branches_of_aarch64(word: int) -> None:
     """Branches and returns are no calls."""
     other = word.to_bytes(4, "little")
     assert not aarch64_calls(window(other, other), np.array([0]))[0]
+
+
+@pytest.mark.parametrize(("machine", "jumps"), [("EM_386", [0x1003, 0x100A]), ("EM_X86_64", [0x1003])])
+def test_jumps_through_tables_of_x86(machine: str, jumps: list[int]) -> None:
+    """`jmp *table(,%eax,4)` is one; that through a table whose address is in a register is none, and that through a
+    single place is one where its address is fixed."""
+    code = bytes.fromhex("ff6040 ff248500100000 ff2500100000").ljust(16, b"\x90")  # jmp *0x40(%eax) first
+    segment = Segment(0, 0x1000, 16, 16, 0x1000, True)
+    image = ElfImage("test", memoryview(code), True, False, machine, "ET_EXEC", [segment], [], None)
+    assert np.array_equal(jumps_through_tables(image), jumps)
 
 
 def test_unknown_where_there_is_no_code() -> None:

@@ -16,7 +16,19 @@ from symbolize.evidence import code as reader
 from symbolize.evidence.code import MAX_JUMPS, MAX_PADDING, CodePlace, DecodedCode
 from symbolize.symbols import Binary
 from tests.support.eh_frame import Frames, eh_frame
-from tests.support.elf_writer import AARCH64, ALLOC, EXEC, I386, NOBITS, X86_64, Section, Segment, Symbol, elf_file
+from tests.support.elf_writer import (
+    AARCH64,
+    ALLOC,
+    EXEC,
+    I386,
+    NOBITS,
+    RISCV,
+    X86_64,
+    Section,
+    Segment,
+    Symbol,
+    elf_file,
+)
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.needs import find
 
@@ -393,6 +405,8 @@ def test_targets_of_aarch64() -> None:
         found = code.targets(column([BEGIN + 4 + offset, BEGIN + 12 + offset])).tolist()
         assert found == [BEGIN + 12, BEGIN + 4]
     assert code.targets(column([BEGIN, BEGIN + 23])).tolist() == [0, 0]
+    other = made(Made.file(data, [(BEGIN, len(data))], machine=RISCV))
+    assert other.targets(column([BEGIN + 4, BEGIN + 12])).tolist() == [0, 0]
 
 
 def test_the_fixtures_of_aarch64_call_functions() -> None:

@@ -12,10 +12,12 @@ import pytest
 
 from symbolize.core.errors import InputError
 from symbolize.formats import content as front_end
-from symbolize.formats import encode, load, write
+from symbolize.formats import encode, load, load_all, write
 from symbolize.formats.content import peeked
 from symbolize.formats.open import FORMATS
 from symbolize.profile import Profile, Strings, ValueType
+from tests.support.perfetto_traces import SOUND
+from tests.support.perfetto_writer import field
 
 RAW = encode(Profile(strings=Strings([b"cpu"]), time_nanos=7, sample_types=[ValueType(1)]))
 
@@ -86,9 +88,11 @@ def test_permission(tmp_path: Path) -> None:
 
 
 def test_input_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Input without end is refused."""
+    """Input without end is refused, unless it is a recording, of which pieces are not retained."""
     monkeypatch.setattr(front_end, "MAX_INPUT", 3)
     assert "holds more than 3 bytes" in refused(io.BytesIO(RAW))
+    monkeypatch.setattr(front_end, "MAX_INPUT", 2 << 20)
+    assert load_all(io.BytesIO(SOUND + field(7, bytes(5 << 20))))[0].profile.warnings == []
 
 
 def test_padding_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,6 +160,7 @@ def test_other_fields_at_the_top_are_skipped() -> None:
     # The beginning of a tag may be cut off; one of more than five bytes is none.
     for count, what in ((1, "cut off"), (5, "cut off"), (6, "damaged"), (9, "damaged"), (12, "damaged")):
         assert f"{what} at offset {len(SOUND):#x}" in only(SOUND + b"\x8a" * count).warnings[0]
+    assert f"damaged at offset {len(SOUND):#x}" in only(SOUND + b"\x0a" + b"\x8a" * 19).warnings[0]
 
 
 def test_empty_packets_and_gzip_within() -> None:

@@ -80,6 +80,7 @@ class TestCaveats:
         assert caveats_of(with_caveats(made, [text], keeps_earlier=True)) == [text]
         assert caveats_of(with_caveats(made, [f"{text}!"], keeps_earlier=True)) == [text, f"{text}!"]
         assert caveats_of(with_caveats(made, [f"{text}!"], keeps_earlier=False)) == [f"{text}!"]
+        assert caveats_of(with_caveats(made, [], keeps_earlier=False)) == []
 
     @pytest.mark.parametrize("output", [each for each in OUTPUTS if each.name not in ("folded", "csv", "parquet")])
     def test_outputs(self, output: Output, tmp_path: Path) -> None:

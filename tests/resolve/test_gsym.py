@@ -70,5 +70,7 @@ def test_damaged_file(tmp_path: Path, symbols: bytes) -> None:
     names, report = run([WHOLE], [Place(BASE + MAIN, 1)], tmp_path)
     assert names == [""] and report.mappings[0].files == []
     assert any("is GSYM of version 7" in problem for problem in report.warnings)
+    (tmp_path / "x.gsym").write_bytes(gsym_file([], uuid=bytes.fromhex(PIE_ID)))
+    assert run([WHOLE], [Place(BASE + MAIN, 1)], tmp_path)[0] == [""]
     (tmp_path / "y.gsym").write_bytes(symbols)
     assert run([WHOLE], [Place(BASE + MAIN, 1)], tmp_path)[0] == ["main"]

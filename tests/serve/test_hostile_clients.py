@@ -78,11 +78,16 @@ def test_slow_heads(server: HttpClient, begun: bytes) -> None:
         assert rest(slow) == b""
 
 
-def test_a_head_that_comes_after_another_request(server: HttpClient) -> None:
-    """Has to be there in time too."""
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_head_that_comes_after_another_request(server: HttpClient, at_once: bool) -> None:
+    """Has to be there in time too, also if it begins after the answer."""
+    begun = b"GET /heal"
     with connected(server) as slow:
-        slow.sendall(GET + b"GET /heal")
-        assert rest(slow).count(b"200 OK") == 1
+        slow.sendall(GET + begun if at_once else GET)
+        answer = slow.recv(1 << 16)
+        if not at_once:
+            slow.sendall(begun)
+        assert (answer + rest(slow)).count(b"200 OK") == 1
 
 
 def test_slow_bodies(server: HttpClient) -> None:

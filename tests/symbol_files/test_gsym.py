@@ -159,6 +159,18 @@ def test_deep_trees_are_left_out() -> None:
     assert frames_of(SymbolListBinary("x", listing).table(), [0x1001]) == [[("main", "/src/a.c", 5)]]
 
 
+def test_calls_beyond_all_addresses() -> None:
+    """A function with such an inlined call, the only one, keeps its lines and its other names."""
+    call = Inlined("f", "/src/a.c", 1, [(0x1000, (1 << 64) - 1)])
+    listing = read_gsym(gsym_file([Function(0x1000, 8, "main", [(0x1000, "/src/a.c", 5)], [call], ["other"])]))
+    table = SymbolListBinary("x", listing).table()
+    assert listing.problems == ["1 function records are damaged"]
+    assert frames_of(table, [0x1001]) == [[("main", "/src/a.c", 5)]]
+    assert [[name for name, _, _ in group.functions] for group, _ in table.folded(table.folded_begin)] == [
+        [b"main", b"other"]
+    ]
+
+
 @pytest.mark.parametrize(("size", "last"), [(1, 0x80), (2, 0x8000), (4, 1 << 20), (8, 1 << 40)])
 def test_addresses_far_apart(size: int, last: int) -> None:
     """The addresses take as many bytes as the header says."""

@@ -539,12 +539,15 @@ def test_line_tables_alone() -> None:
 
 
 def test_names_inside_a_function() -> None:
-    """Two names of a place inside a function do not share the function (rule R160)."""
+    """Two names of a place inside a function do not share the function (rule R160), unless another one ends there."""
     symbols = [S("f", 0x1000, 0x20), S("a", 0x1010, 4), S("b", 0x1010, 4)]
     vaddrs = np.array([0x1000, 0x1010, 0x1014], np.uint64)
     image = image_of([unit(function("f", 0x1000, 0x20))], symbols=symbols)
     assert Binary([image]).table().lookup(vaddrs).folded.tolist() == [False, False, False]
     assert Binary([image_of(symbols=symbols)]).table().lookup(vaddrs).folded.tolist() == [False, True, False]
+    behind = Binary([image_of([unit(function("f", 0x1000, 0x20), function("g", 0x1008, 8))], symbols=symbols)])
+    for table in (behind.table(), table_of(behind, [0x1010])):
+        assert table.lookup(vaddrs[1:2]).folded.tolist() == [True]
 
 
 @pytest.mark.parametrize("size", [2, 4, 8])

@@ -63,6 +63,7 @@ struct Point { int x, y; int *p; };
 struct Inner { int a[2]; };
 struct Outer { Inner i; int j; };
 union Either { int i; float f; };
+Either chosen;
 struct Named { char text[4]; constexpr Named(const char (&t)[4]) { for (int i = 0; i < 4; i++) text[i] = t[i]; } };
 template <auto V> void value() { sink++; }
 template <auto... V> void values() { sink++; }
@@ -169,7 +170,7 @@ void use() {
     Object o{1}; o.deducing(); o.by_value(); o.by_reference(1); o <=> 1; o <=> o; o[1, 2]; Object::operator()(1);
     value<1>(); value<'a'>(); value<true>(); value<nullptr>(); value<&global>(); value<&global[1]>(); value<-5L>();
     value<Point{1, 2, nullptr}>(); value<Point{1, 2, &global[3]}>(); value<Outer{{{1, 2}}, 3}>(); value<Colour::red>();
-    value<&Object::value>(); value<1.5>(); value<1.5f>(); value<[](int x) { return x; }>(); values<1, 'a', 2u>();
+    value<&Object::value>(); value<&chosen.f>(); value<1.5>(); value<1.5f>(); value<[](int x) { return x; }>(); values<1, 'a', 2u>();
     Placed<Point{1, 2, &global[3]}>{}.method(); named<"abc">(); either<Either{1}>(); either<Either{.f = 1.5f}>();
     typed_value<int, 3>(); typed_value<Colour, Colour::red>(); pointer<&global[2]>(); pointer<global>(); reference<global[4]>();
     member_pointer<&Object::value>(); member_pointer<nullptr>(); floating<2.5>(); closure_value<>(); "abc"_named;
