@@ -29,17 +29,17 @@ class Entry:
     path: str
     root: int
     build_id: str | None
-    relative: str = field(default="", compare=False)
-    offers: int = field(default=0, compare=False)
-    link: str = field(default="", compare=False)
-    link_check: int = field(default=0, compare=False)
-    path_key: str = field(default="", compare=False)
-    what: int = field(default=store.ELF, compare=False)
-    number: int = field(default=0, compare=False)
-    identity: tuple[int, int] = field(default=(0, 0), compare=False)
-    state: tuple[int, int] = field(default=(0, 0), compare=False)
-    crc: int | None = field(default=None, compare=False)
-    go_build_id: str = field(default="", compare=False)
+    relative: str = field(compare=False)
+    offers: int = field(compare=False)
+    link: str = field(compare=False)
+    link_check: int = field(compare=False)
+    path_key: str = field(compare=False)
+    what: int = field(compare=False)
+    number: int = field(compare=False)
+    identity: tuple[int, int] = field(compare=False)
+    state: tuple[int, int] = field(compare=False)
+    crc: int | None = field(compare=False)
+    go_build_id: str = field(compare=False)
 
     @property
     def build(self) -> str:
