@@ -238,7 +238,7 @@ def heaviest_lines(stacks: "Stacks") -> "Int64":
     lines = line_totals(stacks, stacks.frames)
     rows = {file: row for row, file in enumerate(lines.files)}
     file_of = np.array([rows.get(file, -1) for file in stacks.names.files], np.int64)
-    own = np.flatnonzero(lines.file == file_of[lines.function]) if len(lines) else np.zeros(0, np.int64)
+    own = np.flatnonzero(lines.file == file_of[lines.function])
     own = own[np.lexsort((-np.abs(lines.cumulative[own, stacks.default]), lines.function[own]))]
     first = own[first_of_runs(lines.function[own])]
     result = np.zeros(len(stacks.names), np.int64)
