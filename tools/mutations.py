@@ -226,9 +226,17 @@ def _code_of(node: ast.AST) -> Iterator[ast.AST]:
                 yield from _code_of(child)
 
 
+COMPILE = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+
+
 def is_compiled(module: Path) -> bool:
     """Whether there is a compiled module of this source, which would run instead."""
     return any(module.parent.glob(f"{module.stem}.*.so"))
+
+
+def is_included(module: Path) -> bool:
+    """Whether compiled modules have the numbers of this one as constants."""
+    return module.with_suffix(".pxi").exists()
 
 
 def run(command: list[str], timeout: float | None) -> tuple[int, str]:
@@ -257,7 +265,7 @@ def try_fault(fault: Fault, options: argparse.Namespace) -> str | None:
         return None
     with restored(fault.module):
         fault.module.write_bytes(changed)
-        if is_compiled(fault.module) and run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], None)[0]:
+        if (is_compiled(fault.module) or is_included(fault.module)) and run(COMPILE, None)[0]:
             return None
         for path in fault.tests if options.command != "sample" else [fault.tests]:
             code, output = run(pytest(options, [path] if isinstance(path, str) else [*path]), options.timeout)
@@ -275,7 +283,8 @@ def pytest(options: argparse.Namespace, paths: list[str]) -> list[str]:
 
 @contextlib.contextmanager
 def restored(module: Path) -> Iterator[None]:
-    """Puts a module back, and what was compiled of it, with their times: so nothing has to be compiled again."""
+    """Puts a module back, and what was compiled of it, with their times: so nothing has to be compiled again but what
+    includes its numbers."""
     place = module.resolve().relative_to(ROOT.resolve()).with_suffix("")
 
     def compiled() -> list[Path]:
@@ -291,6 +300,8 @@ def restored(module: Path) -> Iterator[None]:
             path.write_bytes(data)
             path.chmod(status.st_mode)
             os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        if is_included(module):
+            run(COMPILE, None)
 
 
 def main() -> int:
