@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from symbolize.binaries.build_id import is_build_id, same_build_id
-from symbolize.binaries.debuginfod.cache import default_folder
 from symbolize.binaries.finder import plain_names
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.index_update import File, Folder
@@ -172,9 +171,11 @@ class ThisMachine:
             with suppress(OSError):  # it is no file of a local file system
                 self._listed[KALLSYMS] = os.stat(KALLSYMS)
         index.walk_again()
-        for each in [each for each in wanted if each not in void]:
-            known = index.with_build_id(each.build_id) if is_build_id(each.build_id) else []
-            if is_build_id(each.build_id) and not any(entry.has_code for entry in known):
+        with_ids = [each for each in wanted if is_build_id(each.build_id) and each not in void]
+        if not (self._listed or with_ids):
+            return
+        for each in with_ids:
+            if not any(entry.has_code for entry in index.with_build_id(each.build_id)):
                 for place in (*kept_places(each.build_id), *debug_places(each.build_id)):
                     self._list(system, place)
         for entry in [entry for same in index.binaries() for entry in same if not entry.has_dwarf]:
@@ -226,4 +227,6 @@ def kept_places(build_id: str) -> list[str]:
 
 def cached(build_id: str) -> str:
     """The folder of a build in the cache of debuginfod's client."""
+    from symbolize.binaries.debuginfod.cache import default_folder
+
     return os.path.join(os.path.abspath(default_folder()), build_id.lower())
