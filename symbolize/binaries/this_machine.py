@@ -139,11 +139,12 @@ class WantedFile(NamedTuple):
 
 class ThisMachine:
     """The files that were looked for, for one profile at a time; `folders` hands them out as a walk below `roots` does.
-    `paths` has the path of each recorded name whose file is there."""
+    `paths` has the path of each recorded name whose file is there, `problems` a sentence for what does not count."""
 
     def __init__(self) -> None:
         self._listed: dict[str, os.stat_result] = {}
         self.paths: dict[str, str] = {}
+        self.problems: list[str] = []
 
     @property
     def roots(self) -> Sequence[str]:
@@ -155,18 +156,25 @@ class ThisMachine:
         then by build id; their debug files; and the list of the running kernel, if its build id is one of `kernels`. A
         claim is void if the file was written after the recording had `begun`, in seconds since 1970: perf, which links
         files into its cache, changes the time of their status."""
-        self._listed, self.paths = {}, {}
-        void = set[WantedFile]()
+        self._listed, self.paths, self.problems = {}, {}, []
+        void, void_paths = set[WantedFile](), set[str]()
         system = FileSystem()
-        wanted = list(dict.fromkeys(wanted))[:MAX_WANTED]
+        wanted = list(dict.fromkeys(wanted))
+        if len(wanted) > MAX_WANTED:
+            self.problems.append(f"{len(wanted) - MAX_WANTED:,} light mappings were not looked for on this machine")
+        wanted = wanted[:MAX_WANTED]
         for each in wanted:
             names = [name for name in plain_names(each.filename) if name[:1] == "/" and not is_no_file(name)]
             found = next(filter(None, (self._list(system, name) for name in names)), None)
             if found is not None and each.is_claim and self._listed[found].st_mtime >= begun:
-                del self._listed[found]
                 void.add(each)
+                void_paths.add(found)
             elif found is not None:
                 self.paths[each.filename] = found
+        for path in sorted(void_paths):
+            del self._listed[path]
+            self.problems.append(f"{path}: was written after the recording began, not used")
+        self.paths = {name: path for name, path in self.paths.items() if path not in void_paths}
         if any(same_build_id(each, running_kernel_id()) for each in kernels):
             with suppress(OSError):  # it is no file of a local file system
                 self._listed[KALLSYMS] = os.stat(KALLSYMS)

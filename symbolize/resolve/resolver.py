@@ -201,7 +201,7 @@ class MappingResolver:
     @property
     def problems(self) -> list[str]:
         """What is wrong with the folders and files in them, a sentence each."""
-        own = [*self._index.problems, *self._providers.problems]
+        own = [*self._index.problems, *self._providers.problems, *(self._machine.problems if self._machine else ())]
         return own if self._local is None else [*own, *self._local.problems]
 
     @property

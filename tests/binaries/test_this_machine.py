@@ -22,6 +22,7 @@ from symbolize.report.model import MappingRow
 from tests.support import pprof_writer as w
 from tests.support.fixture_files import BINARIES, GPERFTOOLS
 from tests.support.messages import profile_pb2
+from tests.support.needs import find
 
 RECORDED = next(path for path in GPERFTOOLS if path.name == "ledger-gcc-pie.prof")
 BINARY = BINARIES / "gcc-pie/ledger"
@@ -183,8 +184,9 @@ class TestVerdicts:
         profile.duration_nanos = 10**10
         begin = os.stat(profile.source).st_mtime - 10
         os.utime(program, (begin + age,) * 2)
-        row = symbolize.symbolize(profile, options=symbolize.Options(local=True)).report.mappings[0]
-        assert bool(row.symbolized_locations) is is_named
+        report = symbolize.symbolize(profile, options=symbolize.Options(local=True)).report
+        assert bool(report.mappings[0].symbolized_locations) is is_named
+        assert any("was written after the recording began" in each for each in report.warnings) is not is_named
 
     def test_never_unasked(self, tmp_path: Path) -> None:
         """The library does not look here by itself."""
@@ -195,9 +197,7 @@ class TestVerdicts:
 @pytest.mark.parametrize("place", ["link", ".debug", "cache"])
 def test_debug_files(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The debug file of a stripped binary: by its debug link beside it and in `.debug`, and in debuginfod's cache."""
-    objcopy = shutil.which("objcopy")
-    if objcopy is None:
-        pytest.skip("objcopy is not installed")
+    objcopy = find("objcopy")
     stripped, debug = tmp_path / "ledger", tmp_path / "ledger.debug"
     build_id = read_build_id(str(BINARY)) or ""
     subprocess.run([objcopy, "--only-keep-debug", BINARY, debug], check=True)
