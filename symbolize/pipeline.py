@@ -78,7 +78,8 @@ class Result:
 
     def top(self, count: int = 10) -> list[FunctionRow]:
         """The functions with the largest value of their own, in the default sample type: name, `flat` (the value of the
-        samples it is the leaf of) and `cumulative` (of those it is on the stack of). Unnamed code is `[module]`."""
+        samples it is the leaf of) and `cumulative` (of those it is on the stack of). Unnamed code is
+        `module!sub_START` or `[module]`."""
         return self.profile.top(count)
 
 

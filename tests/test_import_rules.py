@@ -14,7 +14,7 @@ FOUNDATION = {"core"}
 """What every package may use."""
 
 ALLOWED = {
-    "analysis": {"profile"},
+    "analysis": {"names", "profile"},
     "batch": {
         "__init__",
         "analysis",

@@ -1,4 +1,5 @@
-"""The frames of a profile as people see them: a function is its name, module and file, and unnamed code `[module]`."""
+"""The frames of a profile as people see them: a function is its name, module and file, and unnamed code
+`module!sub_START` where the begin of its function is known, else `[module]`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from symbolize.core.arrays import Bool, Int32, Int64, UInt8, distinct_inverse, offsets_of, pair, unpair
 from symbolize.core.mapped_names import module_name
 from symbolize.core.string_array import StringArray
+from symbolize.names.stand_ins import of_function
 from symbolize.profile import NONE, Profile
 
 UNKNOWN: Final = "<unknown>"
@@ -36,7 +38,7 @@ class FrameFlag(IntFlag):
     FOLDED = 4
     """Code that identical code folding gave several functions."""
     UNSYMBOLIZED = 8
-    """No function: `[module]` stands for it."""
+    """No name: a stand-in is shown."""
 
 
 class Texts(Sequence[str]):
@@ -93,8 +95,8 @@ class FrameNames:
     """Frames: a function of a module and a source file, or the unnamed code of a module, each once by the numbers of
     the profile's strings; two may read alike.
 
-    `names` are those of functions or `[module]`; `files` their source files and `modules` the base names of the files
-    they are in, both empty if unknown.
+    `names` are those of functions or what stands in for them; `files` their source files and `modules` the base names
+    of the files they are in, both empty if unknown.
     """
 
     names: Texts
@@ -129,9 +131,11 @@ def shown_frames(profile: Profile, *, has_files: bool = True, has_no_stack: bool
     locations, functions = profile.locations, profile.functions
     modules, module_of = module_names(profile)
     module_at, counts, is_folded = module_of[locations.mapping], np.diff(locations.line_offsets), locations.is_folded
+    starts = locations.function_starts()
     if has_no_stack:
         modules, row = with_text(modules, NO_STACK)
         module_at, counts, is_folded = np.append(module_at, row), np.append(counts, 0), np.append(is_folded, False)
+        starts = np.append(starts, np.uint64(0))
     sizes = np.maximum(counts, 1)
     offsets = offsets_of(sizes)
     has_lines = np.repeat(counts > 0, sizes)
@@ -148,10 +152,13 @@ def shown_frames(profile: Profile, *, has_files: bool = True, has_no_stack: bool
     if has_files:
         file[is_function] = functions.filename[function[is_function]]
         file[name == 0] = 0
+    unnamed = name == 0
+    rows = np.flatnonzero(unnamed)
+    starts, which = distinct_inverse(starts[location[rows]])
+    name[rows] = np.where(starts[which] > 0, -1 - which, 0)
     codes, code = distinct_inverse(pair(module_at[location], name))
     keys, frames = distinct_inverse(pair(code, file))
 
-    unnamed = name == 0
     is_outermost = np.zeros(len(lines), np.bool_)
     is_outermost[offsets[1:] - 1] = True
     flags = np.where(is_outermost, FrameFlag.CALLED, FrameFlag.INLINED).astype(np.uint8)
@@ -161,15 +168,16 @@ def shown_frames(profile: Profile, *, has_files: bool = True, has_no_stack: bool
     code_rows, files = unpair(keys)
     numbers, rows = (column.astype(np.int64) for column in unpair(codes[code_rows]))
     names = FrameNames(
-        _names(profile, modules, numbers, rows),
+        _names(profile, modules, starts.tolist(), numbers, rows),
         Texts(lambda number: profile.strings.text(number)[-MAX_PATH:], files.astype(np.int64)),
         Texts(modules.__getitem__, numbers),
     )
     return ShownFrames(names, offsets, frames.astype(np.int32), lines, flags)
 
 
-def _names(profile: Profile, modules: Sequence[str], module: Int64, name: Int64) -> Texts:
-    """The names of frames: strings of the profile, or 0 for the unnamed code of `module`."""
+def _names(profile: Profile, modules: Sequence[str], starts: Sequence[int], module: Int64, name: Int64) -> Texts:
+    """The names of frames: strings of the profile, 0 for the unnamed code of `module`, or below 0 for a function that
+    begins at one of `starts`."""
     strings = profile.strings
     unnamed = [unnamed_frame(each) for each in modules]
     known: dict[str, int] = {}
@@ -181,7 +189,9 @@ def _names(profile: Profile, modules: Sequence[str], module: Int64, name: Int64)
 
     of_unnamed = np.array([number_of(text) for text in unnamed], np.int64)
     numbers = np.where(name != 0, name, of_unnamed[module])
-    for row in np.flatnonzero((name != 0) & has_escapes(strings.array().only(name))).tolist():
+    for row in np.flatnonzero(name < 0).tolist():
+        numbers[row] = number_of(unnamed_frame(modules[module[row]], starts[-1 - name[row]]))
+    for row in np.flatnonzero((name > 0) & has_escapes(strings.array().only(np.maximum(name, 0)))).tolist():
         numbers[row] = number_of(strings.text(int(name[row])))
     others = [*known]
     return Texts(lambda number: strings.text(number) if number >= 0 else others[NONE - number], numbers)
@@ -215,8 +225,10 @@ def with_text(texts: list[str], text: str) -> tuple[list[str], int]:
     return (texts, texts.index(text)) if text in texts else ([*texts, text], len(texts))
 
 
-def unnamed_frame(module: str) -> str:
-    """What unnamed code of a module is called, as pprof has it."""
+def unnamed_frame(module: str, start: int = 0) -> str:
+    """What unnamed code of a module is called: as pprof has it, or by where its function begins (0: unknown)."""
     if not module:
         return UNKNOWN
+    if start:
+        return of_function(module.encode(), start).decode()
     return module if module.startswith("[") else f"[{module}]"

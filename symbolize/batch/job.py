@@ -83,7 +83,7 @@ UNSEEN: Final = "unseen"
 AT_ONCE: Final = 500
 LEAST_FREE: Final = 1 << 20
 """Bytes of free pages from which on the manifest is packed, if they are a quarter of it."""
-RESULTS: Final = 1
+RESULTS: Final = 2
 """The version of outputs. A change that makes other outputs of the same inputs raises it, so that the next run of a
 batch makes them again; a release that changes none does not."""
 MAX_FETCHES: Final = 4

@@ -79,7 +79,7 @@ def add_edit_options(parser: Parser) -> None:
         help="remove the folder DIR from paths of source files.\nMay be given several times",
     )
     names.add_argument(
-        "--synthesize", action="store_true", help="name code without names by its place: module+0xoffset"
+        "--synthesize", action="store_true", help="name code without names: module!sub_START, module+0xoffset"
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from symbolize.core.arrays import NONE, Bool, Int64, distinct, offsets_of, ranges
 from symbolize.core.errors import UsageError, check_flags, check_type
 from symbolize.core.expressions import Matches, compiled
+from symbolize.names.stand_ins import of_function
 from symbolize.profile import AddressKind, Functions, Lines, Profile
 
 NO_ARGUMENTS: Final = re.compile(r"\(anonymous namespace\)|operator\(\)|(\()")
@@ -20,7 +21,8 @@ ALWAYS_TRIMMED: Final = (b"/proc/self/cwd/./", b"/proc/self/cwd/")
 
 
 def synthesize(profile: Profile) -> Profile:
-    """A profile whose locations without lines have one in a function `[module+0xoffset]`; it is not changed.
+    """A profile whose locations without lines have one in a function `module!sub_START` where the begin of that is
+    known, else `[module+0xoffset]`; it is not changed.
 
     The offset is that in the file of the mapping, or behind the start of one without a file; code in no mapping, and in
     one without a name, is `0xaddress`. No flag of a mapping claims these names, and no reader takes them for those of
@@ -32,10 +34,12 @@ def synthesize(profile: Profile) -> Profile:
         return profile
     modules = [strings[row].rpartition(b"/")[2] or strings[row] for row in mappings.filename.tolist()]
     names = []
-    for mapping, address in zip(locations.mapping[rows].tolist(), locations.address[rows].tolist(), strict=True):
+    places = locations.mapping[rows], locations.address[rows], locations.function_starts()[rows]
+    for mapping, address, start in zip(*(column.tolist() for column in places), strict=True):
         module = modules[mapping] if mapping != NONE else b""
         place = b"%s+%#x" % (module, offset_in(profile, mapping, address)) if module else b"%#x" % address
-        names.append(b"[%s]" % place if module and not module.startswith(b"[") else place)
+        place = b"[%s]" % place if module and not module.startswith(b"[") else place
+        names.append(of_function(module, start) if module and start else place)
     name = strings.add_all(names).astype(np.int32)
     count = len(profile.functions)
     added = Functions.zeros(len(rows))
@@ -191,8 +195,8 @@ class Edits:
     pprof does; `drop` and `keep` are regular expressions for whole names of functions that do so too. `prune_from`
     drops all below the innermost frame that matches.
 
-    `synthesize` gives code without names a function `module+0xoffset`. Raises TypeError for an argument of another
-    type, UsageError for `keep` alone, and for an invalid expression.
+    `synthesize` gives code without names a function `module!sub_START` or `[module+0xoffset]`. Raises TypeError for an
+    argument of another type, UsageError for `keep` alone, and for an invalid expression.
     """
 
     path_prefixes: Sequence[tuple[str, str]] = ()

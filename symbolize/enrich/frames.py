@@ -52,7 +52,8 @@ def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode, *, for
     Lines run leaf first (pprof schema). Names that came with the profile stay where nothing was found, where the
     binary is not verified or a frame's name is missing, and where they have a source line and the lookup has none. With
     `force` they stay only where nothing was found or a frame's name is missing.
-    `is_folded` is that of the lookup for every location that got new lines.
+    `is_folded` is that of the lookup for every location that got new lines. Locations for which nothing was found get
+    the begin of their function where that is known.
     """
     locations = profile.locations
     count = len(locations)
@@ -63,7 +64,7 @@ def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode, *, for
     first = locations.line_offsets[:-1].copy()
     length = had.copy()
     replaced = np.zeros(count, np.bool_)
-    folded = locations.is_folded.copy()
+    folded, starts = locations.is_folded.copy(), locations.function_starts().copy()
     functions = [profile.functions]
     function_count, line_count = len(profile.functions), len(locations.lines)
     for lookup in lookups:
@@ -88,6 +89,8 @@ def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode, *, for
         length[rows] = found[better]
         replaced[rows] = True
         folded[rows] = frames.folded[better]
+        has_start = lookup.answer.function_start > 0
+        starts[lookup.rows[has_start]] = lookup.answer.function_start[has_start]
         number = (function_count + function).astype(np.int32)
         pieces.append(Lines(number, frames.line.astype(np.int64), frames.column.astype(np.int64)))
         functions.append(added)
@@ -95,7 +98,7 @@ def expand(profile: Profile, lookups: Sequence[LookupResult], mode: Mode, *, for
         line_count += len(number)
     locations.lines = Lines.joined(pieces).take(ranges(first, length))
     locations.line_offsets = offsets_of(length)
-    locations.is_folded = folded
+    locations.is_folded, locations.function_start = folded, starts if starts.any() else starts[:0]
     profile.functions = Functions.joined(functions)
     return replaced
 

@@ -145,7 +145,7 @@ class NamedStacks:
         self.source = source
         self.warnings: list[str] = []
         self._mappings: dict[MappingKey, int] = {}
-        self._locations: dict[tuple[int, int, tuple[TextFrame, ...]], int] = {}
+        self._locations: dict[tuple[int, int, tuple[TextFrame, ...], int], int] = {}
         self._stacks: dict[tuple[int, ...], int] = {}
         self._labels: dict[tuple[Label, ...], int] = {}
         self._sums: dict[tuple[int, int, int], list[int]] = {}
@@ -155,9 +155,9 @@ class NamedStacks:
         """The row of a mapping."""
         return self._mappings.setdefault(key, len(self._mappings))
 
-    def location(self, mapping: int, address: int, frames: Sequence[TextFrame]) -> int:
+    def location(self, mapping: int, address: int, frames: Sequence[TextFrame], function_start: int = 0) -> int:
         """The row of a location with these frames, innermost first."""
-        return self._locations.setdefault((mapping, address, tuple(frames)), len(self._locations))
+        return self._locations.setdefault((mapping, address, tuple(frames), function_start), len(self._locations))
 
     def add(self, stack: tuple[int, ...], labels: tuple[Label, ...], event: int, value: int) -> None:
         """Count a sample of an event, and its value. Raises InputError where there are too many frames."""
@@ -208,14 +208,15 @@ class NamedStacks:
             self.warnings.append(f"Sums of values that exceed 64 bits: {too_large}; they are the largest number.")
         values = np.minimum(sums, np.uint64(INT64_MAX)).astype(np.int64)
         profile.sample_types = [value_type(profile, *each) for each in types]
-        addresses = np.array([address for _, address, _ in self._locations], np.uint64)
+        addresses = np.array([address for _, address, *_ in self._locations], np.uint64)
         fill_samples(profile, offsets, frames, addresses, values)
         order = self._mapping_order()
         row_of = np.append(np.argsort(order), NONE).astype(np.int32)  # NONE takes the last
-        profile.locations.mapping = row_of[np.array([mapping for mapping, _, _ in self._locations], np.int64)]
+        profile.locations.mapping = row_of[np.array([mapping for mapping, *_ in self._locations], np.int64)]
+        profile.locations.function_start = np.array([start for *_, start in self._locations], np.uint64)
         if labels:
             set_labels(profile, labels)
-        name_rows(profile, [frames for _, _, frames in self._locations])
+        name_rows(profile, [frames for _, _, frames, _ in self._locations])
         table = Mappings.zeros(len(self._mappings))
         known = list(self._mappings)
         mappings = [known[row] for row in order]

@@ -94,9 +94,9 @@ def narrow_chunks(profile: Profile) -> None:
 def take_stand_ins(profile: Profile) -> None:
     """Take the stand-ins for names from the functions of a profile, and the lines that say nothing else.
 
-    A location without a mapping or an address gets what its outermost stand-in tells; addresses are not adjusted, as
-    those of its format are not. Where a function may be called so, it is if its source file is known, and if
-    the text tells of another module than its location has.
+    A location without a mapping or an address gets what its outermost stand-in tells, and any one the begin of its
+    function; addresses are not adjusted, as those of its format are not. Where a function may be called so, it is if
+    its source file is known, and if the text tells of another module than its location has.
     """
     functions, locations = profile.functions, profile.locations
     numbers, which = distinct_inverse(functions.name)
@@ -116,7 +116,12 @@ def take_stand_ins(profile: Profile) -> None:
     is_empty = marked & (functions.filename[lines.function] == 0)
     only_marked, only_empty = ((counts > 0) & (_count(owner, ~each, counts) == 0) for each in (marked, is_empty))
     rows = np.flatnonzero(only_marked)
-    _place(profile, found, rows, number[locations.line_offsets[rows + 1] - 1])
+    outermost = number[locations.line_offsets[rows + 1] - 1]
+    _place(profile, found, rows, outermost)
+    starts, told = locations.function_starts().copy(), np.zeros(len(numbers), np.uint64)
+    told[list(found)] = [each.function_start for each in found.values()]
+    starts[rows] = told[outermost]
+    locations.function_start = starts
     functions.name = np.where(nameless, 0, functions.name).astype(np.int32)
     functions.system_name = np.where(nameless, 0, functions.system_name).astype(np.int32)
     locations.lines = lines.take(~only_empty[owner])

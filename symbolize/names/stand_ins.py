@@ -19,7 +19,8 @@ class StandIn(NamedTuple):
 
     `offset` is an address in the file `module`, or in that with the `build_id`: a vaddr or what a recorder takes for
     one, unless it counts the bytes of the file (`is_in_bytes`); of a kernel, and without a module, it is an address of
-    the process. `may_be_name` says that a function may be called so: then it is one where its source file is known.
+    the process. `function_start` is the vaddr of a function, which is no address that was sampled (0: unknown).
+    `may_be_name` says that a function may be called so: then it is one where its source file is known.
     """
 
     module: bytes = b""
@@ -27,6 +28,7 @@ class StandIn(NamedTuple):
     offset: int | None = None
     is_in_bytes: bool = False
     may_be_name: bool = False
+    function_start: int = 0
 
     @property
     def is_in_function(self) -> bool:
@@ -70,6 +72,7 @@ _PATTERNS: Final = tuple(
         (rb"%b\(\+0x%b\)(?: ?\[0x[0-9a-f]+\])?" % (_MODULE, _OFFSET), _SURE),
         (rb"(?!.*\+0x[0-9a-f]{16}\Z)%b\+0x%b" % (_MODULE, _OFFSET), _MAYBE),  # but no hidden class of Java
         (rb"%b 0x%b" % (_MODULE, _OFFSET), _MAYBE),
+        (rb"(?P<module>.+)!sub_(?P<function>[0-9a-f]{1,16})", _SURE),
         (rb"%b(?:`|!)(?:0x[0-9a-fA-F]{1,16}|\?)" % _MODULE, _SURE),
         (rb"\?\?\?\s+\(in (?P<module>[^()]+)\)(?:\s+load address 0x[0-9a-f]+ \+ 0x%b\b.*)?" % _OFFSET, _SURE),
         (rb"\[(?P<module>%b|/[^\[\]]+)\]" % _LIBRARY, _SURE),
@@ -121,9 +124,15 @@ def stand_in(text: bytes) -> StandIn | None:
                 b"[%b]" % label if label else found.get("module") or b"",
                 (found.get("build_id") or b"").lower(),
                 int(offset, 16) if offset else None,
+                function_start=int(found.get("function") or b"0", 16),
                 **facts,
             )
     return None
+
+
+def of_function(module: bytes, start: int) -> bytes:
+    """What stands in for the name of a function of which only the begin is known, a vaddr of its file."""
+    return b"%b!sub_%x" % (module, start)
 
 
 def says_nothing(text: bytes) -> bool:

@@ -181,6 +181,7 @@ def number_locations(profile: Profile) -> Int32:
         locations.is_folded,
         chains,
         *([locations.rel_pc] if len(locations.rel_pc) else []),
+        *([locations.function_start] if len(locations.function_start) else []),
         *number_fields(profile, "location", len(locations)),
     )
 
@@ -432,6 +433,7 @@ def joined_locations(first: Profile, second: Profile) -> Locations:
         line_offsets=behind(a.line_offsets, b.line_offsets),
         lines=Lines.joined((a.lines, Lines(shifted(lines.function, len(first.functions)), lines.line, lines.column))),
         rel_pc=np.concatenate((a.rel_pc, b.rel_pc)) if has_rel_pc else np.zeros(0, np.uint64),
+        function_start=np.concatenate((a.function_starts(), b.function_starts())),
     )
 
 

@@ -186,7 +186,8 @@ class Locations:
 
     `address` is a runtime address that is already inside the call for every frame but the leaf (R131, one adjustment).
     `rel_pc` is the address relative to the module in a Perfetto trace, `source_row` the row of the location among those
-    of all messages of an OTLP input; both are empty in other profiles, and not written.
+    of all messages of an OTLP input; both are empty in other profiles, and not written. `function_start` is the vaddr
+    at which the function of a location without a name begins (0: unknown), or empty; names that stand in have it.
 
     perf, gperftools, text profiles and Chromium record return addresses, which their readers adjust; pprof files have
     adjusted ones.
@@ -199,6 +200,7 @@ class Locations:
     lines: Lines = field(default_factory=Lines)
     rel_pc: UInt64 = column(np.uint64)
     source_row: Int64 = column(np.int64)
+    function_start: UInt64 = column(np.uint64)
 
     def __repr__(self) -> str:
         return f"<Locations: {len(self):,} with {len(self.lines):,} lines>"
@@ -210,11 +212,16 @@ class Locations:
         """Which locations carry at least one line: bool[n]."""
         return np.diff(self.line_offsets) > 0
 
+    def function_starts(self) -> UInt64:
+        """The column `function_start`, or zeros: uint64[n]."""
+        return self.function_start if len(self.function_start) else np.zeros(len(self), np.uint64)
+
     @classmethod
     def joined(cls, tables: "Sequence[Locations]") -> Self:
         """The locations of all tables, one after another; optional columns are those that all have."""
         names = ("address", "mapping", "is_folded", "rel_pc", "source_row")
         columns = {name: [getattr(table, name) for table in tables] for name in names}
+        columns["function_start"] = [table.function_starts() for table in tables]
         kept = {name: np.concatenate(parts) for name, parts in columns.items()}
         counts = np.concatenate([np.diff(table.line_offsets) for table in tables])
         return cls(**kept, line_offsets=offsets_of(counts), lines=Lines.joined([table.lines for table in tables]))
@@ -230,6 +237,7 @@ class Locations:
             lines=self.lines.take(ranges(self.line_offsets[:-1][rows], counts)),
             rel_pc=self.rel_pc[rows] if len(self.rel_pc) else self.rel_pc,
             source_row=self.source_row[rows] if len(self.source_row) else self.source_row,
+            function_start=self.function_start[rows] if len(self.function_start) else self.function_start,
         )
 
 
@@ -465,7 +473,7 @@ class Profile:
         """A pandas.DataFrame with a row for each frame of each sample.
 
         Columns: `sample`, the row of the sample; `depth`, 0 for the leaf; `name`, what pictures show: the function, or
-        `[module]` for unnamed code; `function`, `file` and `mapping` (categories, missing where unknown); `line` and
+        a stand-in for unnamed code; `function`, `file` and `mapping` (categories, missing where unknown); `line` and
         `column` (0: unknown); `is_inlined`; `address`; the values of the sample, each called "type/unit", which recur
         in all of its rows; and its labels, a column for each of up to 64 keys ("label KEY" if another column is called
         like it), missing where a sample has none. A sample without a stack has one row, `[no stack]`. Raises
@@ -484,7 +492,7 @@ class Profile:
 
     def top(self, count: int = 10, *, sample_type: str | int = "") -> list[FunctionRow]:
         """The functions with the largest value of their own: name, `flat` (the value of the samples it is the leaf of)
-        and `cumulative` (of those it is on the stack of). Unnamed code is `[module]`.
+        and `cumulative` (of those it is on the stack of). Unnamed code is `module!sub_START` or `[module]`.
 
         Values are those of `sample_type`, a name or number, else of the default one. Raises UsageError for one that is
         not there, TypeError for wrong arguments.

@@ -73,6 +73,9 @@ class HasTable(Protocol):
     def is_loaded(self, vaddrs: UInt64) -> Bool:
         """Which of `vaddrs` are in its memory."""
 
+    def function_starts(self, vaddrs: UInt64) -> UInt64:
+        """Where the functions at `vaddrs` begin by call frame information, 0 where it has none."""
+
     def check(self) -> None:
         """Raise ReadFailure if what was read of it does not count."""
 
@@ -81,8 +84,9 @@ class HasTable(Protocol):
 class Answer:
     """The answer of a binary for n `vaddrs`.
 
-    `reasons` say why each has no frame, or that it has one: uint8[n] of `Reason`. `approximate` are those with a line
-    that is not their own (None: none has). `folded` is code that several functions share, with the rows of the
+    `reasons` say why each has no frame, or that it has one: uint8[n] of `Reason`. `function_start` is the vaddr, in the
+    file with the code, at which the function of one without a frame begins (0: unknown). `approximate` are those with a
+    line that is not their own (None: none has). `folded` is code that several functions share, with the rows of the
     addresses there, and `calls` are the calls of these functions. `problems` are sentences about the files. `check`
     raises ReadFailure if one of these has changed since. `machine` is the processor of the binary, and `of_linker`
     whether it is Android's dynamic linker.
@@ -91,6 +95,7 @@ class Answer:
     vaddrs: UInt64
     frames: Frames
     reasons: UInt8
+    function_start: UInt64
     approximate: Bool | None
     folded: Sequence[tuple[FoldedCode, Int64]]
     calls: Calls
@@ -106,6 +111,7 @@ class Answer:
             vaddrs=self.vaddrs[rows],
             frames=self.frames.take(rows),
             reasons=self.reasons[rows],
+            function_start=self.function_start[rows],
             approximate=self.approximate[rows] if self.approximate is not None else None,
             folded=[(code, np.flatnonzero(np.isin(rows, here))) for code, here in self.folded],
         )
@@ -131,13 +137,16 @@ def table_answer(binary: HasTable, vaddrs: UInt64, nearest_line: bool, made: Sym
     else:
         table = made or binary.table(vaddrs)
         frames, approximate = table.lookup(vaddrs), None
+    starts, nameless = np.zeros(len(vaddrs), np.uint64), np.diff(frames.offsets) == 0
+    if nameless.any():
+        starts[nameless] = binary.function_starts(vaddrs[nameless])
 
     def check() -> None:
         table.check()
         binary.check()
 
     return Answer(
-        *(vaddrs, frames, _reasons(binary, table, vaddrs, frames), approximate, list(table.folded(vaddrs))),
+        *(vaddrs, frames, _reasons(binary, table, vaddrs, frames), starts, approximate, list(table.folded(vaddrs))),
         *(table.calls(), table.problems, check),
         machine=binary.images[0].machine if binary.images else "",
         of_linker=binary.is_android_linker,

@@ -18,14 +18,16 @@ from symbolize.core.files import os_error_text
 from symbolize.core.folded_code import FoldedCode
 from symbolize.core.mapped import CHANGED
 from symbolize.elf import ElfImage, jumps_through_tables
+from symbolize.elf.call_frames import frame_ranges
 from symbolize.elf.go_header import GO_SECTIONS
 from symbolize.elf.gotable import go_table
+from symbolize.elf.plt import TABLES
 from symbolize.names import is_android_linker
 from symbolize.symbols.answer import Answer, in_order, table_answer
 from symbolize.symbols.builds import agreeing, aligned, builds_of, misfit, source_names
 from symbolize.symbols.cache import TableCache, content_of, facts_of, table_name
 from symbolize.symbols.functions import Calls, return_distances
-from symbolize.symbols.table import Frames, FunctionsAt, SymbolTable, joined_frames
+from symbolize.symbols.table import Frames, FunctionsAt, SymbolTable, joined_frames, range_at
 
 if TYPE_CHECKING:
     from symbolize.symbols.build import Builder
@@ -81,6 +83,7 @@ class Binary:
         self._companions: Sequence[tuple[str, int, int]] = ()
         self._made: Builder | None = None
         self._layer: SymbolLayer | None = None
+        self._frames: tuple[UInt64, UInt64] | None = None
 
     @property
     def files(self) -> list[ElfImage]:
@@ -256,6 +259,26 @@ class Binary:
         begin = np.where(has_symbol, layer.vaddr[row], vaddrs)
         return begin, np.where(has_symbol & layer.sized[row], layer.end[row], np.uint64(0))
 
+    def function_starts(self, vaddrs: UInt64) -> UInt64:
+        """Where the functions at `vaddrs` begin by the call frame information of the file with the code, as vaddrs of
+        that; 0 where it has none, and in procedure linkage tables, which have it as a whole."""
+        code = self.code
+        if code is None or code.is_relocatable:
+            return np.zeros(len(vaddrs), np.uint64)
+        own = vaddrs - np.uint64(self.shift)
+        with self.reading():
+            if self._frames is None:
+                self._frames = frame_ranges(code)
+        begin, end = self._frames
+        row = range_at(own, begin, end)
+        if not len(begin):
+            return np.zeros(len(vaddrs), np.uint64)
+        is_stub = np.zeros(len(vaddrs), np.bool_)
+        for section in code.sections:
+            if section.name in TABLES:
+                is_stub |= own - np.uint64(section.vaddr) < np.uint64(section.size)
+        return np.where((row >= 0) & ~is_stub, begin[row], np.uint64(0))
+
     def sized_functions(self) -> tuple[UInt64, UInt64]:
         """Begins, ascending, and ends of the functions by symbols with a size, and of a Go program by its line table:
         stripped, it may still have the symbols of its C code."""
@@ -373,7 +396,7 @@ class Binary:
         if self._made is not None:
             self._made.close()
             self._made = None
-        self._layer = None
+        self._layer = self._frames = None
         for image in self.images:
             image.forget()
 
@@ -446,6 +469,7 @@ def _joined(binary: Binary, vaddrs: UInt64, answers: Sequence[tuple[slice, Answe
         vaddrs=vaddrs,
         frames=joined_frames([answer.frames for answer in parts]),
         reasons=np.concatenate([answer.reasons for answer in parts]),
+        function_start=np.concatenate([answer.function_start for answer in parts]),
         approximate=np.concatenate(approximate) if approximate else None,
         folded=list(folded.values()),
         calls=binary.calls([code for code, _ in folded.values()], vaddrs),

@@ -140,6 +140,10 @@ class SymbolListBinary:
         """All of `vaddrs`: a list has no segments."""
         return np.ones(len(vaddrs), np.bool_)
 
+    def function_starts(self, vaddrs: UInt64) -> UInt64:
+        """None: what is not listed is no function."""
+        return np.zeros(len(vaddrs), np.uint64)
+
     def check(self) -> None:
         """Nothing: the list was read whole."""
 

@@ -54,7 +54,8 @@ def resolved(
         np.array(folded or [False] * len(rows), np.bool_),
     )
     reasons = np.zeros(len(rows), np.uint8)
-    columns = np.zeros(len(rows), np.uint64), found, reasons, None, [], Calls.none(), []
+    none = np.zeros(len(rows), np.uint64)
+    columns = none, found, reasons, none, None, [], Calls.none(), []
     answer = Answer(*columns, check=lambda: None, machine="", of_linker=False)
     return LookupResult(np.array(rows, np.int64), answer, np.full(len(rows), names.get("verified", True)))
 

@@ -15,7 +15,7 @@ fun_1 fun_add sub_face func unknown_thing unknownX nullptr missing no deadbeef 0
 lambda$0 <lambda> <init> Foo$$Lambda+0x00007f1234567890 LambdaForm$MH+0x0000000800c03000 f(int)+0x5
 main_[k] _[k] face decaf4
 [GC] [app] [truncated] [[] (root) (program) ./a.js /a/b.py py::f:/x.py /usr/bin/python3 Foo.bar runtime.mcall _start
-a@plt memcpy@GLIBC_2.2.5 unix`trap+0x2c7 ntdll!RtlUserThreadStart+0x21
+a@plt memcpy@GLIBC_2.2.5 unix`trap+0x2c7 ntdll!RtlUserThreadStart+0x21 map!sub_face!x map!sub_add2s
 """
 
 
@@ -26,7 +26,8 @@ def spellings() -> list[tuple[str, StandIn]]:
         if not line.startswith("#"):
             text, _, module, build_id, offset, note = line.split("\t")
             number = int(offset, 16) if offset else None
-            said = StandIn(module.encode(), build_id.encode(), number, note == "bytes", note == "maybe")
+            start, number = (number or 0, None) if note == "function" else (0, number)
+            said = StandIn(module.encode(), build_id.encode(), number, note == "bytes", note == "maybe", start)
             found.append((text, said))
     return found
 

@@ -103,4 +103,4 @@ def _location(stacks: NamedStacks, text: bytes, is_caller: bool) -> int:
         return stacks.location(NONE, 0, [TextFrame(text)])
     mapping, address = place_of(in_call(found) if is_caller else found)
     row = stacks.mapping(mapping) if mapping is not None else NONE
-    return stacks.location(row, address, ())
+    return stacks.location(row, address, (), found.function_start)
