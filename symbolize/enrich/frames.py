@@ -22,7 +22,7 @@ from symbolize.core.errors import ReadFailure
 from symbolize.core.folded_code import FoldedFunction
 from symbolize.core.interning import first_of_numbers, number_tuples
 from symbolize.core.string_array import StringArray
-from symbolize.names import LINKER_PREFIX, Mode, demangle_android_linker, is_mangled, shown_names
+from symbolize.names import CYTHON_PREFIX, LINKER_PREFIX, Mode, is_mangled, shown_names
 from symbolize.profile import Functions, Lines, Profile, lines_per_location, named_locations
 from symbolize.symbols import Answer, Frames
 
@@ -173,8 +173,12 @@ def demangle_existing(profile: Profile, mode: Mode, *, embedded: bool = False) -
     functions.system_name = np.where(raw, functions.name, functions.system_name)
     asked = raw | embedded
     linked = [(i, strings[i]) for i in distinct(functions.system_name[asked]).tolist()]
-    mangled = [(i, name) for i, name in linked if is_mangled(name.removeprefix(LINKER_PREFIX if embedded else b""))]
-    readable = demangle_android_linker([name for _, name in mangled], mode)
+    mangled = [
+        (i, name)
+        for i, name in linked
+        if is_mangled(name.removeprefix(LINKER_PREFIX if embedded else b"")) or name.startswith(CYTHON_PREFIX)
+    ]
+    readable, _ = shown_names([name for _, name in mangled], [b""] * len(mangled), mode, of_linker=True)
     shown = np.zeros(len(strings), np.int32)
     for (i, name), text in zip(mangled, readable, strict=True):
         if mode == "none" or text != name:

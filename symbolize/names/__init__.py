@@ -1,5 +1,6 @@
 """Demangling by language, simplification modes and clone suffixes (R114-R117)."""
 
+from symbolize.names.cython_names import CYTHON_PREFIX
 from symbolize.names.demangling import (
     LINKER_MARK,
     LINKER_PREFIX,
@@ -33,6 +34,7 @@ from symbolize.names.simplify import (
 )
 
 __all__ = [
+    "CYTHON_PREFIX",
     "LINKER_MARK",
     "LINKER_PREFIX",
     "MODES",

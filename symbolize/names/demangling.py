@@ -18,6 +18,7 @@ from typing import Final, Literal, get_args
 import cython
 
 from symbolize.names import dlang
+from symbolize.names.cython_names import CYTHON_PREFIX, python_name
 from symbolize.names.simplify import drop_clone_notes, drop_type_arguments, own_name, simplify, simplify_plain
 
 if not cython.compiled:
@@ -273,7 +274,8 @@ def shown_names(
     of which either may be empty.
 
     A qualified name is that of the function where it is given, whatever is linked: Go's `main.cold` is no copy of
-    `main`. Else the linkage name is made readable, by the symbols of Android's dynamic linker if `of_linker`.
+    `main`. Else the linkage name is made readable, by the symbols of Android's dynamic linker if `of_linker`. Functions
+    that Cython compiled get their names in Python, but in the modes `full` and `none` (R491, Cython names).
 
     All outputs and commands get them here (R18, both names).
     """
@@ -284,7 +286,10 @@ def shown_names(
     readable = demangle_android_linker(linkage, mode) if of_linker else demangle(linkage, mode)
     if mode != "full":
         plain = [name and simplify_plain(name, mode == "templates") for name in plain]
-    return [name or text for name, text in zip(plain, readable, strict=True)], linked
+    shown = [name or text for name, text in zip(plain, readable, strict=True)]
+    if mode != "full":
+        shown = [python_name(name) if name.startswith(CYTHON_PREFIX) else name for name in shown]
+    return shown, linked
 
 
 # Words that make a suffix alone (`.cold`) or with one number behind it (`.cold.3`).

@@ -261,7 +261,8 @@ class Binary:
 
     def function_starts(self, vaddrs: UInt64) -> UInt64:
         """Where the functions at `vaddrs` begin by the call frame information of the file with the code, as vaddrs of
-        that; 0 where it has none, and in procedure linkage tables, which have it as a whole."""
+        that; 0 where it has none, and in procedure linkage tables, which have it as a whole (R492, functions without
+        names)."""
         code = self.code
         if code is None or code.is_relocatable:
             return np.zeros(len(vaddrs), np.uint64)

@@ -202,6 +202,8 @@ def test_flags(desc: str, chain: list[Found], flags: tuple[bool, ...]) -> None:
         ("not mangled, with template", Line("f<int>(int)"), "default", ("f<int>(int)", "f<int>(int)")),
         ("looks mangled, is not", Line("_Zebra"), "default", ("_Zebra", "_Zebra")),
         ("C", Line("main"), "default", ("main", "main")),
+        ("Cython", Line("__pyx_pw_3mod_1f"), "default", ("mod.f", "__pyx_pw_3mod_1f")),
+        ("Cython as linked", Line("__pyx_pw_3mod_1f"), "none", ("__pyx_pw_3mod_1f", "__pyx_pw_3mod_1f")),
     ],
 )
 def test_names_from_the_profile(desc: str, line: Line, mode: Mode, expected: tuple[str, str]) -> None:

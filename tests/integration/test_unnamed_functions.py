@@ -1,4 +1,4 @@
-"""Functions of stripped code: shown by where they begin, and unnamed all the same."""
+"""R492, functions without names: shown by where they begin, and unnamed all the same."""
 
 import re
 import subprocess
