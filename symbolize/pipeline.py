@@ -11,9 +11,10 @@ import numpy as np
 
 from symbolize.binaries import BinaryIndex, Servers
 from symbolize.binaries.this_machine import ThisMachine
-from symbolize.core.arrays import Bool, Int64, UInt64
+from symbolize.core.arrays import Bool, Float64, Int64, UInt64
 from symbolize.core.closing import Closeable
 from symbolize.core.cursor import uncompiled
+from symbolize.core.disassembly import Disassembly
 from symbolize.core.errors import ReadFailure, UsageError, check_type
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict, accepted
@@ -258,6 +259,18 @@ class Symbolizer(Closeable):
             report.own_warnings.extend(each for each in profile.warnings if each not in warnings)
             by_lookup, profile = by_lookup[used_locations(profile)], compact(profile)
         return Result(profile, report, by_lookup)
+
+    def disassembly(self, profile: Profile | HasProfile, weights: Float64) -> Disassembly:
+        """The machine code of the functions of a symbolized `profile` that weigh most, of the binaries that are used
+        for it;
+        `weights` has one number for each location."""
+        from symbolize.resolve.disassembly import disassembly
+
+        with self._in_use():
+            profile = Profile.of(profile, "profile").copy()
+            resolutions = self._resolver.resolve_all(profile, also_named=True)
+            self._resolver.forget()
+            return disassembly(profile, resolutions, weights, self._options.demangle)
 
     def plan(self, profile: Profile | HasProfile) -> Report:
         """The report on what would be used for `profile`, and what would be missed, without looking anything up.

@@ -13,6 +13,7 @@ from symbolize.analysis.totals import (
     function_totals,
     heaviest_functions,
     line_totals,
+    totals_at,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "heaviest_functions",
     "line_totals",
     "stacks_of",
+    "totals_at",
 ]

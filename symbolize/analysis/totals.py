@@ -290,6 +290,15 @@ def heaviest_functions(profile: Profile, count: int, sample_type: str) -> list[F
     return function_totals(stacks.only_default()).heaviest(0, count)
 
 
+def totals_at(stacks: Stacks, at: Int32, count: int) -> tuple[Float64, Float64]:
+    """The values by place, flat and cumulative, in all sample types: float64[count, k] each. `at` has the place of each
+    location of the profile, -1 for none."""
+    keys = np.zeros(len(stacks.frame_offsets) - 1, np.int32)
+    keys[: len(at)] = at + 1
+    flat, cumulative = totals_by_key(stacks, keys[stacks.location_of_frames()], count + 1)
+    return flat[1:], cumulative[1:]
+
+
 def totals_by_key(stacks: Stacks, keys: Int32, count: int) -> tuple[Float64, Float64]:
     """The values by key, flat and cumulative, in all sample types: float64[count, k] each. Raises InputError for a
     table that is too large."""

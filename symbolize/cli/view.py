@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from symbolize.cli.shown import (
 )
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.formats.files import STANDARD_OUTPUT, check_inputs, check_terminal
-from symbolize.formats.outputs import OUTPUTS, PPROF, View
+from symbolize.formats.outputs import OUTPUTS, PPROF, View, check_capstone
 
 if TYPE_CHECKING:
     from symbolize.formats.outputs import Output
@@ -68,6 +69,11 @@ def view_parser() -> Parser:
     result.group("Selection").add_argument("--base", metavar="FILE", help="profile to compare with")
     add_normalize_option(result)
     add_source_options(result)
+    result.group("Sources").add_argument(
+        "--disassembly",
+        action="store_true",
+        help="put the machine instructions of the heaviest functions into the page,\nwith their values",
+    )
     add_show_options(result)
     return result
 
@@ -89,6 +95,8 @@ def run_view(arguments: Sequence[str]) -> int:
         if options.base is not None:
             base = the_profile(options, [options.base], symbolizer)
             view = replace(view, base=base.profile, base_title=page_title(options.base, base.title))
+        if options.disassembly and symbolizer is None:
+            raise UsageError("--disassembly needs the binaries: give their folders with -b, or --local")
         for sources, path in zip(sources_of_outputs(options), paths, strict=True):
             try:
                 if not write_views(options, sources, path, output, view, symbolizer):
@@ -103,6 +111,10 @@ def check(options: argparse.Namespace, output: Output, paths: Sequence[str]) -> 
     """Raise UsageError if an output would overwrite an input, cannot be opened, or does not show what is asked for."""
     if output.name == PPROF and options.base:
         raise UsageError("--base has no effect on a pprof file, which has one profile")
+    if options.disassembly:
+        check_capstone()
+        if output.name != HTML:
+            raise UsageError("--disassembly has an effect only on a page (.html)")
     if options.normalize and options.base is None:
         raise UsageError("--normalize has an effect only with --base")
     for path in paths if output.is_binary else ():
@@ -144,6 +156,8 @@ def write_views(
         if title == view.base_title:  # files of one name in two folders
             view = replace(view, base_title=options.base)
             title = each.title
+        if options.disassembly and symbolizer is not None:
+            view = replace(view, disassembly=partial(symbolizer.disassembly, each.profile))
         stays = view.base is None and is_kept(output, to, each.profile)
         if stays:
             print_error(f"symbolize: {kept_text([to])}")

@@ -13,6 +13,7 @@ from weakref import proxy
 import numpy as np
 
 from symbolize.core.arrays import TOP, Bool, Int8, UInt64, distinct_inverse
+from symbolize.core.disassembly import Instruction
 from symbolize.elf import ElfImage, code_around
 from symbolize.elf.call_frames import frame_ranges
 from symbolize.elf.call_sites import BL, BL_MASK, CALL_REL32
@@ -106,6 +107,22 @@ class DecodedCode:
     def varies_in_length(self) -> bool:
         """Whether instructions differ in length, so that few addresses begin one by chance, and can be decoded."""
         return self.image.machine in X86
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether instructions of the machine are decoded."""
+        return self._decoder is not None
+
+    def instructions(self, begin: int, end: int) -> list[Instruction]:
+        """The instructions from `begin` up to `end`, those in MAX_BODY bytes at most."""
+        decoder, data = self._decoder, self._bytes(begin, min(end - begin, MAX_BODY))
+        if decoder is None:
+            return []
+        decoder.skipdata = True
+        lines = decoder.disasm_lite(data, begin)
+        found = [Instruction(vaddr, size, f"{name} {operands}".rstrip()) for vaddr, size, name, operands in lines]
+        decoder.skipdata = False
+        return found
 
     def places(self, vaddrs: UInt64) -> Int8:
         """Where `vaddrs` are, a `CodePlace` each."""
@@ -347,3 +364,9 @@ def jump_target(operands: str) -> int | None:
     """The vaddr that a jump names, None if a register or memory has it."""
     last = operands.rpartition(",")[2].strip().lstrip("#")
     return int(last, 16) if last.startswith("0x") else None
+
+
+def called(text: str) -> int:
+    """The vaddr that a call or jump in the text of an instruction names; 0 for other instructions."""
+    mnemonic, _, operands = text.partition(" ")
+    return (jump_target(operands) or 0) if is_jump(mnemonic) or mnemonic in ("call", "bl") else 0

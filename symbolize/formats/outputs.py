@@ -11,6 +11,7 @@ from symbolize.core.errors import UsageError, check_flags, check_type, printable
 
 if TYPE_CHECKING:
     from symbolize.analysis import Filters, Sources
+    from symbolize.core.disassembly import Disassembler
     from symbolize.profile import Profile
 
 GZIP: Final = ".gz"
@@ -49,7 +50,8 @@ OUTPUTS: Final = (
 class View:
     """What a view shows of a profile: its `title` (empty: the name of its file), the sample type that comes first, by
     name or number (empty: the profile's own), the samples and frames that `filters` leave, the `base` that it is
-    compared with, with `normalize` scaled to its totals, and where `sources` are found. A pprof file has what the
+    compared with, with `normalize` scaled to its totals, where `sources` are found, and what gives the `disassembly` of
+    the profile, which a page has. A pprof file has what the
     filters leave, and that sample type as its default. `caveats`, and `named_samples`, the mark of samples that have
     names, are set when it is written."""
 
@@ -62,6 +64,7 @@ class View:
     caveats: tuple[str, ...] = ()
     normalize: bool = False
     named_samples: str = ""
+    disassembly: "Disassembler | None" = None
 
     def __post_init__(self) -> None:
         for name in ("title", "sample_type", "base_title"):
@@ -113,6 +116,12 @@ def check_parquet() -> None:
         raise UsageError("Parquet needs pyarrow: pip install pyarrow")
 
 
+def check_capstone() -> None:
+    """Raise UsageError if what decodes instructions is not installed."""
+    if find_spec("capstone") is None:
+        raise UsageError("disassembly needs capstone: pip install capstone")
+
+
 def written(output: Output, profile: "Profile", view: View) -> "Profile":
     """What a file that keeps all of a profile has of one where `view` chooses. Raises UsageError for a base."""
     from symbolize.analysis.filters import selected
@@ -161,6 +170,7 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
             sources=view.sources,
             caveats=view.caveats,
             named_samples=view.named_samples,
+            disassembly=view.disassembly,
         )
         return page_pieces(picture)
     if output.name == "svg":

@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolize.analysis.kernels import number_nodes
-from symbolize.core.arrays import Int32, Int64, first_of_runs, views
+from symbolize.core.arrays import NONE, Int32, Int64, first_of_runs, views
 from symbolize.core.compression import WBITS_GZIP
 from symbolize.core.errors import printable
 from symbolize.profile.sample_types import unit_of
 
 if TYPE_CHECKING:
     from symbolize.analysis import CallTree, LineTotals, Sources, Stacks
-    from symbolize.core.arrays import Float64, Int64
+    from symbolize.core.arrays import Float64
+    from symbolize.core.disassembly import Disassembler, Disassembly
 
 EXACT: Final = 1 << 53
 """Numbers above this are rounded where they are stored as 64-bit floating-point numbers, as JavaScript does."""
@@ -43,6 +44,7 @@ SCRIPTS: Final = (
     "graph.js",
     "table.js",
     "source.js",
+    "instructions.js",
     "keyboard.js",
     "app.js",
 )
@@ -124,6 +126,32 @@ def _header(picture: "Picture", columns: PackedColumns) -> dict[str, Any]:
         for kind in range(len(picture.sample_types)):
             columns.add_values(f"line.flat.{kind}", picture.lines.flat[:, kind])
             columns.add_values(f"line.cumulative.{kind}", picture.lines.cumulative[:, kind])
+    if picture.instructions is not None:
+        header["code"] = _add_instructions(picture.instructions, columns)
+    return header
+
+
+def _add_instructions(found: "Instructions", columns: PackedColumns) -> dict[str, Any]:
+    """Add the instructions; their texts, each once, and what is said of their functions."""
+    blocks, missing = found.code
+    rows = [(each, each.vaddr - block.begin) for block in blocks for each in block.instructions]
+    header: dict[str, Any] = {
+        "blocks": [
+            [block.file, f"{block.begin:x}", f"{block.end:x}", frame, len(block.instructions)]
+            for block, frame in zip(blocks, found.frames, strict=True)
+        ],
+        "missing": list(missing),
+    }
+    columns.add_counts("code.distance", np.array([distance for _, distance in rows], np.int64))
+    columns.add_counts("code.line", np.array([each.line for each, _ in rows], np.int64))
+    for name in ("text", "file", "inlined"):
+        texts = [getattr(each, name) for each, _ in rows]
+        table = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        header[name] = list(table)
+        columns.add_counts(f"code.{name}", np.array([table[text] for text in texts], np.int64))
+    for kind in range(found.flat.shape[1]):
+        columns.add_values(f"code.flat.{kind}", found.flat[:, kind])
+        columns.add_values(f"code.cumulative.{kind}", found.cumulative[:, kind])
     return header
 
 
@@ -163,6 +191,17 @@ def preorder(parent: Int32) -> tuple[Int64, Int64]:
     return order, depth[order]
 
 
+@dataclass(frozen=True, eq=False)
+class Instructions:
+    """Machine code with the values of each instruction, float64[n, k], and for each block the row of the frame that its
+    heaviest location is in."""
+
+    code: "Disassembly"
+    flat: "Float64"
+    cumulative: "Float64"
+    frames: Sequence[int]
+
+
 @dataclass(frozen=True)
 class Picture:
     """What a page shows. Where `base_values` (own values of a base profile by node of `tree`: float64[n, k]) is given,
@@ -187,6 +226,7 @@ class Picture:
     """For each frame of the tree the line of its file that the source view shows, 0 if there is none."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Texts of the source files to embed, by their path in `lines` and in the frames."""
+    instructions: Instructions | None = None
     caveats: Sequence[str] = ()
     """Which binaries are not proved."""
     named_samples: str = ""
@@ -201,9 +241,11 @@ def picture_of(
     sources: "Sources | None" = None,
     caveats: tuple[str, ...] = (),
     named_samples: str = "",
+    disassembly: "Disassembler | None" = None,
 ) -> Picture:
-    """What the page of `stacks` shows: their call tree, their lines, and those of their source files that `sources`
-    finds. With a `base_title` their second half of columns are the values of the base."""
+    """What the page of `stacks` shows: their call tree, their lines, those of their source files that `sources` finds,
+    and the code that `disassembly` gives. With a `base_title` their second half of columns are the values of the
+    base."""
     from symbolize.analysis import call_tree, line_totals
 
     tree, lines, totals = call_tree(stacks), line_totals(stacks), stacks.totals
@@ -215,6 +257,7 @@ def picture_of(
         lines=lines,
         frame_lines=heaviest_lines(stacks),
         sources=sources.read_all(lines.heaviest_files(stacks.default)) if sources is not None else {},
+        instructions=instructions_of(stacks, disassembly) if disassembly is not None else None,
         caveats=caveats,
         named_samples=named_samples,
     )
@@ -229,6 +272,24 @@ def picture_of(
         totals=totals[:count],
         base_totals=totals[count:],
     )
+
+
+def instructions_of(stacks: "Stacks", disassembly: "Disassembler") -> Instructions:
+    """The instructions of the functions with most value of their own, each with its values."""
+    from symbolize.analysis import totals_at
+
+    at, count = np.arange(len(stacks.profile.locations), dtype=np.int32), 0
+    weights = np.abs(totals_at(stacks.only_default(), at, len(at))[0][:, 0])
+    code = disassembly(weights)
+    at[:] = NONE
+    frames = []
+    for block in code.blocks:
+        at[block.rows] = count + block.places
+        count += len(block.instructions)
+        heaviest = block.rows[np.argmax(weights[block.rows])]
+        frames.append(int(stacks.frames[stacks.frame_offsets[heaviest + 1] - 1]))
+    flat, cumulative = (each[:, : len(stacks.types)] for each in totals_at(stacks, at, count))
+    return Instructions(code, flat, cumulative, frames)
 
 
 def heaviest_lines(stacks: "Stacks") -> "Int64":

@@ -153,7 +153,8 @@ class App {
 
   openSource(row) {
     const line = this.source.lineOf(row);
-    this.state.set({ view: "source", file: this.files[this.fileOf[row]], line }, true);
+    const code = this.source.instructions.blockOf(row);
+    this.state.set({ view: "source", file: this.files[this.fileOf[row]], line, code }, true);
   }
 
   openSelectedSource() {

@@ -15,14 +15,21 @@ class SourceView {
       ? { file: data.column("line.file"), number: data.column("line.number") }
       : { file: [], number: [] };
     this.frameLines = data.has("frame.line") ? data.column("frame.line") : null;
-    this.select.addEventListener("change", () => app.state.set({ file: this.select.value, line: 0 }, true));
+    this.select.addEventListener("change", () => app.state.set({ file: this.select.value, line: 0, code: -1 }, true));
     this.known = new Set(data.sources);
     for (const file of this.lines.file) this.known.add(data.lineFiles[file]);
+    this.instructions = new Instructions(app);
+    this.body.addEventListener("click", (event) => {
+      const line = Number(event.target.closest("tr.decoded")?.dataset.line);
+      if (!line || String(getSelection())) return;
+      this.isChosenHere = true;
+      app.state.set({ file: this.file, line, code: -1 }, true);
+    });
   }
 
   /** Whether there is something to show of the file of a function. */
   has(row) {
-    return this.known.has(this.app.files[this.app.fileOf[row]]);
+    return this.known.has(this.app.files[this.app.fileOf[row]]) || this.instructions.blockOf(row) >= 0;
   }
 
   get isEmpty() {
@@ -72,6 +79,7 @@ class SourceView {
       }),
     );
     this.select.hidden = order.length === 0;
+    [this.file, this.line] = [chosen, 0];
     const text = texts[chosen];
     const messages = [
       chosen === undefined && "This profile has no line numbers, and no source files are embedded in this page.",
@@ -84,6 +92,7 @@ class SourceView {
     if (chosen !== undefined)
       this.fill(this.byFile.get(chosen).lines, text?.replace(/\n$/, "").split("\n"), state.values.line);
     else this.body.replaceChildren();
+    this.instructions.show(chosen, this.line);
   }
 
   /** The rows of a file; `texts` are its lines, if they are known. */
@@ -123,8 +132,10 @@ class SourceView {
       setContent(this.body, rows);
     }
     const target = this.body.querySelector(`[data-line="${line || heaviest}"]`);
+    this.line = line || heaviest;
     if (line) target?.classList.add("target");
-    target?.scrollIntoView({ block: "center" });
+    target?.scrollIntoView({ block: this.isChosenHere ? "nearest" : "center" });
+    this.isChosenHere = false;
     if (!target) this.body.closest(".scroll").scrollTop = 0;
   }
 
@@ -147,12 +158,13 @@ class SourceView {
     const { unit } = this.app;
     const share = values && this.most ? Math.abs(values.cumulative) / this.most : 0;
     const cell = (value) => element("td", { class: "number" }, value ? formatValue(value, unit) : "");
+    const isDecoded = this.instructions.has(this.file, number);
     const row = element(
       "tr",
-      { "data-line": number, class: values ? "hot" : null },
+      { "data-line": number, class: [values && "hot", isDecoded && "decoded"].filter(Boolean).join(" ") || null },
       cell(values?.flat),
       cell(values?.cumulative),
-      element("th", { scope: "row" }, number || "?"),
+      element("th", { scope: "row" }, isDecoded ? element("button", {}, number) : number || "?"),
       element("td", { class: "code" }, shownCode(text)),
     );
     row.style.setProperty("--share", share);

@@ -12,6 +12,7 @@ const DEFAULTS = {
   color: "", // "module", "kind" or "change"
   file: "", // path in the source view
   line: 0,
+  code: -1, // function beside the source: its number among those with instructions, or -1: what the line became
   sort: "", // column of the table; "-" before it: ascending
 };
 

@@ -210,10 +210,13 @@ class MappingResolver:
         own = len(self._opened) + self._providers.count
         return own if self._local is None else own + self._local.open_count
 
-    def resolve_all(self, profile: Profile, no_evidence: Bool | None = None) -> Resolutions:
+    def resolve_all(
+        self, profile: Profile, no_evidence: Bool | None = None, *, also_named: bool = False
+    ) -> Resolutions:
         """Resolve each mapping of `profile`, and what is in none. Addresses without a mapping are assigned to one.
 
-        `no_evidence` says which locations are no call sites that count, wherever they are on stacks.
+        `no_evidence` says which locations are no call sites that count, wherever they are on stacks. With `also_named`
+        files of this machine are taken for mappings too whose locations all have names.
         """
         assign_mappings(profile)
         origin = self._providers.take_apart(profile)
@@ -221,7 +224,7 @@ class MappingResolver:
         records = records_of(profile, with_names=self.has_binaries, no_evidence=no_evidence)
         self._prepare(profile, records[:-1])
         if self._local is not None:
-            self._local._prepare(profile, self._local._look_here(profile, records[:-1]))
+            self._local._prepare(profile, self._local._look_here(profile, records[:-1], also_named))
         return Resolutions(map(self.resolve, records), len(profile.locations))
 
     def _prepare(self, profile: Profile, records: Sequence[MappingRecord]) -> None:
@@ -234,13 +237,13 @@ class MappingResolver:
         self._only_binary = self._roots[0] if is_alone else ""
         self._prefetch(profile, records)
 
-    def _look_here(self, profile: Profile, records: Sequence[MappingRecord]) -> list[MappingRecord]:
-        """List the files of this machine that mappings of a profile with locations without names may be of; the records
-        with the paths of these files."""
+    def _look_here(self, profile: Profile, records: Sequence[MappingRecord], also_named: bool) -> list[MappingRecord]:
+        """List the files of this machine that mappings of a profile with locations without names, or all, may be of;
+        the records with the paths of these files."""
         assert self._machine is not None
         has_lines = profile.locations.has_lines()
-        has_stacks = profile.stack_dumps is not None  # callers in them may be in any mapping
-        nameless = [each for each in records if has_stacks or not has_lines[each.rows].all()]
+        takes_all = also_named or profile.stack_dumps is not None  # callers in copies of stacks may be in any mapping
+        nameless = [each for each in records if takes_all or not has_lines[each.rows].all()]
         if len(nameless) > MAX_WANTED:
             weights = weight_of_mappings(profile)
             nameless.sort(key=lambda each: -weights[each.mapping])

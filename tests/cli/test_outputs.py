@@ -209,6 +209,15 @@ def test_many_profiles_cost_each_what_a_few_do(monkeypatch: pytest.MonkeyPatch) 
     assert gc.get_freeze_count() == before
 
 
+def test_disassembly_without_what_decodes_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said in one line before anything is done."""
+    monkeypatch.setattr(outputs, "find_spec", lambda _: None)
+    assert main(["view", "no such profile", "-b", BIN, "--disassembly"]) == 2
+    assert capsys.readouterr().err.splitlines()[0].endswith("disassembly needs capstone: pip install capstone")
+
+
 def test_parquet_without_what_writes_it(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It is said before anything is done, by the command and by the library."""
     monkeypatch.setattr(outputs, "find_spec", lambda _: None)

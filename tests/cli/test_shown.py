@@ -129,6 +129,11 @@ def test_list_without_lines(regex: str, capsys: pytest.CaptureFixture[str]) -> N
         (["view", "x.pb", "--normalize"], "--normalize has an effect only with --base"),
         (["top", "x.pb", "--drop", "("], "drop: '(' is not a regular expression"),
         (["top", "x.pb", "--sample-index", "9"], "no sample type 9 is there"),
+        (
+            ["view", "x.pb", "--disassembly", "--no-local"],
+            "--disassembly needs the binaries: give their folders with -b",
+        ),
+        (["view", "x.pb", "--disassembly", "-o", "y.svg"], "--disassembly has an effect only on a page (.html)"),
         (["view", "x.pb", "-o", "y.pb.gz", "--base", "x.pb"], "--base has no effect on a pprof file"),
     ],
 )

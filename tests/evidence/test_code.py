@@ -112,6 +112,30 @@ def test_instructions_begin_where_objdump_says(program: Path) -> None:
     assert [*map(hex, differing)] == []
 
 
+@pytest.mark.needs("llvm-objdump-19")
+@pytest.mark.parametrize("name", [*PROGRAMS, *TAILS, "aarch64/ledger", "aarch64/libresonance.so"])
+def test_texts_are_those_of_llvm_objdump(name: str) -> None:
+    """Each function is decoded without a gap, each instruction with vaddr, size and name that llvm-objdump gives it."""
+    code = code_of(BINARIES / name)
+    command = [find("llvm-objdump-19"), "-d", "-M", "intel", BINARIES / name]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = re.findall(r"^ *([0-9a-f]+): ((?:[0-9a-f]{2} ?)+|[0-9a-f]{8} ) *\t(.*)$", text, re.M)
+    listed = {int(vaddr, 16): (len(data.replace(" ", "")) // 2, words.split()) for vaddr, data, words in lines}
+    starts = [vaddr for vaddr in listed if code.places(column([vaddr]))[0] == CodePlace.FUNCTION]
+    begins, ends = code.functions(column(starts))
+    found = [
+        each
+        for begin, end in sorted({*zip(begins.tolist(), ends.tolist(), strict=True)})
+        if begin < end
+        for each in code.instructions(begin, end)
+    ]
+    assert len(found) > 200
+    assert {each.vaddr for each in found} == {vaddr for vaddr, end in zip(starts, ends.tolist(), strict=True) if end}
+    for each in found:
+        size, words = listed[each.vaddr]
+        assert each.size == size and each.text.split()[0] in words, (each, words)
+
+
 @pytest.mark.needs("objdump")
 def test_places_between_functions(program: Path) -> None:
     """What is in a linkage table is there; between functions are instructions that do nothing."""
@@ -262,6 +286,12 @@ class TestPlaces:
         for place in (CodePlace.UNKNOWN, CodePlace.PADDING):
             assert code.places(column([BEGIN + 40])).tolist() == [place]
             code.renew()
+
+    def test_bytes_that_are_no_instruction(self) -> None:
+        """They are shown as bytes, and what is behind them is decoded."""
+        code = made(Made.file(b"\x06" + NOP + RET, [(BEGIN, 3)]))
+        assert [each.text for each in code.instructions(BEGIN, BEGIN + 3)] == [".byte 0x06", "nop", "ret"]
+        assert [each.vaddr for each in code.instructions(BEGIN, 1 << 63)][:3] == [BEGIN, BEGIN + 1, BEGIN + 2]
 
     def test_a_file_without_functions(self) -> None:
         """Of code without symbols and call frame information nothing is known."""

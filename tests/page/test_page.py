@@ -5,6 +5,7 @@ import hashlib
 import json
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ import pytest
 import symbolize
 from symbolize import page
 from symbolize.analysis import Sources, call_tree, difference, line_totals, stacks_of
+from symbolize.core.disassembly import CodeBlock, Disassembly, Instruction
 from symbolize.formats.outputs import OUTPUTS, View, view_pieces
-from symbolize.page import Picture, heaviest_lines, mark_of, page_pieces, picture_of, preorder
+from symbolize.page import Instructions, Picture, heaviest_lines, mark_of, page_pieces, picture_of, preorder
 from symbolize.profile import Profile, samples_mark
 from tests.support.fixture_files import FIXTURES
 from tests.support.page_data import Elements, read_data, unpacked
@@ -68,6 +70,26 @@ def test_names_are_not_in_the_markup() -> None:
     assert tags == [tag for tag, _, _ in Elements(plain).found]
     header, _ = read_data(text)
     assert set(HOSTILE) <= set(header["names"])
+
+
+def test_instructions_are_not_in_the_markup() -> None:
+    """What files say of code is only in the packed data, and nothing of it is there unless it was asked for."""
+    count, begin = len(HOSTILE), (1 << 64) - len(HOSTILE)
+    lines = [Instruction(begin + row, 1, text, text, row, text) for row, text in enumerate(HOSTILE)]
+    rows = np.arange(count)
+    code = Disassembly([CodeBlock(HOSTILE[0], begin, 1 << 64, lines, rows, rows)], HOSTILE)
+    values = np.ones((count, 1))
+    plain = tree_of({"main": 1}, title="plain")
+    text = page_of(replace(plain, instructions=Instructions(code, values, values, [0])))
+    assert all(name not in text for name in HOSTILE if "<" in name)
+    header, columns = read_data(text)
+    assert [header["code"]["text"][row] for row in columns["code.text"]] == HOSTILE
+    assert header["code"]["blocks"] == [[HOSTILE[0], f"{begin:x}", f"{1 << 64:x}", 0, count]]
+    assert columns["code.distance"].tolist() == rows.tolist()
+    without = page_of(plain)
+    assert re.sub(r"id=.data.>[^<]*", "", without) == re.sub(r"id=.data.>[^<]*", "", text)
+    header, columns = read_data(without)
+    assert "code" not in header and not [name for name in columns if name.startswith("code")]
 
 
 def test_title_of_any_name() -> None:

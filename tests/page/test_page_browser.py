@@ -12,6 +12,7 @@ import pytest
 
 import symbolize
 from symbolize.analysis import Filters, FrameFlag, LineTotals, Sources, function_totals, stacks_of
+from symbolize.cli import main
 from symbolize.page import Picture, page_pieces, picture_of
 from symbolize.profile import Profile
 from tests.support.browser import Page, browser
@@ -592,6 +593,78 @@ def test_shares_are_of_the_whole_profile(tab: Page, tmp_path: Path) -> None:
     assert tab.text("#details dd") == "476 ms (31.5 %)"
     tab.key("t")
     assert [row[:4] for row in table(tab)] == [["328 ms", "21.7 %", "476 ms", "31.5 %"]]
+
+
+@pytest.fixture(scope="module")
+def with_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with source and instructions."""
+    path = tmp_path_factory.mktemp("code") / "code.html"
+    profile, build = FIXTURES / "profiles" / "gperftools" / "spectra-gcc-pie.prof", str(BINARIES / "gcc-pie")
+    options = ["-b", build, "--source", str(FIXTURES / "src"), "--disassembly", "-o", str(path), "-q", "--no-cache"]
+    assert main(["view", str(profile), *options]) == 0
+    return path
+
+
+def instructions(tab: Page) -> list[list[str]]:
+    """The instructions that are shown: flat, cum, address, text, and whether they are of the line."""
+    return tab.run(  # type: ignore[no-any-return]
+        """[...document.querySelectorAll('#instructions tr[data-instruction]')].map(row =>
+            [...[...row.cells].map(cell => cell.textContent), row.classList.contains('target') ? 'line' : ''])"""
+    )
+
+
+def test_instructions_of_a_line(tab: Page, with_code: Path) -> None:
+    """What a line became in each function, with the values by address; a click on another line shows its own."""
+    tab.open(with_code, "#view=source")
+    tab.wait("document.querySelector('#instructions tr[data-instruction]')")
+    assert tab.text("#code-message") == "Values by address, of the whole profile."
+    assert tab.run("document.querySelector('#code').selectedOptions[0].text") == "of line 28"
+    rows = instructions(tab)
+    assert ["68 ms", "68 ms", "23de", "add rdx, 1", "line"] in rows
+    heads = tab.run("[...document.querySelectorAll('#instructions .function')].map(row => row.textContent)")
+    assert [head.split("  ")[0] for head in heads] == ["resonance::(anonymous namespace)::fast_fourier"]
+    assert heads[0].endswith("libresonance.so 0x2390–0x24d1")
+    assert "libm.so.6" in tab.text("#no-code")
+    assert sum(1 for row in rows if row[-1]) == 20
+    tab.click("#source tr[data-line='35'] button")
+    tab.wait("location.hash.includes('line=35')")
+    assert ["", "496 ms", "242c", "call 0x2390 <resonance::(anonymous namespace)::fast_fourier>", "line"] in (
+        instructions(tab)
+    )
+    tab.run("history.back()")
+    tab.wait("document.querySelector('#code').selectedOptions[0].text === 'of line 28'")
+
+
+def test_instructions_of_a_function(tab: Page, with_code: Path) -> None:
+    """The table leads to the code of a function; folded stretches open; the place above leads to its line."""
+    tab.open(with_code, "#view=table&search=^resonance::transform")
+    tab.click("#table .to-source")
+    tab.wait("document.querySelector('#instructions tr[data-instruction]')")
+    assert tab.run("document.querySelector('#code').selectedOptions[0].text.startsWith('resonance::transform 0x')")
+    shown_at_first = len(instructions(tab))
+    tab.run("document.querySelectorAll('#instructions .fold button').forEach(button => button.click())")
+    rows = instructions(tab)
+    assert shown_at_first < len(rows)
+    addresses = [int(row[2], 16) for row in rows]
+    assert addresses == sorted(addresses) and addresses[0] == 0x2970
+    tab.run(
+        "[...document.querySelectorAll('#instructions .place button')].find(b => b.textContent.includes('.h:')).click()"
+    )
+    tab.wait("document.querySelector('#file').value.endsWith('.h')")
+    assert tab.run("document.querySelector('#code').selectedOptions[0].text.startsWith('resonance::transform 0x')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_instructions_fit(tab: Page, with_code: Path, size: tuple[int, int], scheme: str) -> None:
+    """Source and instructions both have room, and the page is not wider than the window."""
+    tab.resize(*size)
+    tab.media(prefers_color_scheme=scheme)
+    tab.open(with_code, "#view=source")
+    tab.wait("document.querySelector('#instructions tr[data-instruction]')")
+    assert tab.run("document.documentElement.scrollWidth") <= size[0]
+    source, code = tab.box("#source .scroll"), tab.box("#instructions .scroll")
+    assert min(source["height"], code["height"]) >= 100 and min(source["width"], code["width"]) >= 370
 
 
 def test_large_profile(tab: Page, tmp_path: Path) -> None:
