@@ -178,8 +178,8 @@ def add_format_options(parser: Parser) -> None:
     group.add_argument(
         "--timestamps",
         action="store_true",
-        help="make a sample of each event whose time an OTLP profile has, with the label timestamp_ns;\notherwise "
-        "samples have the sum of their events",
+        help="make a sample of each event whose time perf.data or an OTLP profile has, with the label timestamp_ns;\n"
+        "otherwise samples have the sum of their events. Pages of files up to 32 MB do",
     )
     group.add_argument(
         "--keep-trampolines",

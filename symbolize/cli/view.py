@@ -85,6 +85,8 @@ def run_view(arguments: Sequence[str]) -> int:
     merges = merges_all(options)
     paths = output_paths([MERGED] if merges else options.profiles, options.output, output.endings[0])
     check(options, output, paths)
+    if output.name == HTML and options.base is None and not options.timestamps:
+        options.timestamps = None  # the page shows them
     view = View(
         filters=filters_of(options),
         sources=sources_of(options) if options.source or options.path_map else None,

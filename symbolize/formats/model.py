@@ -56,14 +56,14 @@ ALL: Final = Choice()
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions:
     """How an input is read: the profiles of a trace that are wanted, and options of single formats, which
-    `symbolize.formats.load` explains."""
+    `symbolize.formats.load` explains. With `timestamps` None, times are kept of an input that is small."""
 
     choice: Choice = ALL
     keep_trampolines: bool = False
     trace_offcpu: "OffCpuMode | None" = None
     show_art_frames: bool = False
     sample_labels: Sequence[str] | None = None
-    timestamps: bool = False
+    timestamps: bool | None = False
 
     def __post_init__(self) -> None:
         if isinstance(self.sample_labels, str):

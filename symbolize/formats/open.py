@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
@@ -15,6 +16,9 @@ from symbolize.formats.products import check_products
 from symbolize.formats.stand_ins import settle_stand_ins
 from symbolize.profile.model import Profile
 
+MAX_TIMED: Final = 32 << 20
+"""Bytes of an input whose times are kept without being asked for: a sample a time takes memory."""
+
 
 def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = DEFAULTS) -> list[LoadedProfile]:
     """The profiles of an input, as `symbolize.formats.load_all` says."""
@@ -27,6 +31,9 @@ def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = D
         formats = ", ".join(each.short or each.name for each in FORMATS)
         others = "" if ": " in looks else f"; formats read: {formats}"  # behind a colon is what to do
         raise NoProfile(content.name, f"is not a profile: it looks like {looks}{others}")
+    if options.timestamps is None:
+        is_small = bool(content.path) and os.path.getsize(content.path) <= MAX_TIMED
+        options = replace(options, timestamps="timestamps" in form.options and is_small)
     found = form.read(content, options)
     path = os.path.abspath(source) if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT else ""
     for each in found:
@@ -90,7 +97,7 @@ def _module(name: str) -> ModuleType:
 
 
 FORMATS: Final = (
-    Format("perf.data", "perf", "perf.reader", ("choice.selects", "sample_labels")),
+    Format("perf.data", "perf", "perf.reader", ("choice.selects", "timestamps", "sample_labels")),
     Format(
         "OTLP profiles", "otlp.containers", "otlp.reader", ("choice.selects", "timestamps", "sample_labels"), "OTLP"
     ),

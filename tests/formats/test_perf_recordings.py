@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import shutil
 from collections import Counter
 from itertools import pairwise, takewhile
@@ -14,6 +15,7 @@ from symbolize.core.errors import InputError
 from symbolize.formats.model import LoadOptions
 from symbolize.formats.open import load_one
 from symbolize.profile import Profile
+from symbolize.profile.sample_labels import THREAD_IDS, label_values, sample_time
 from tests.support import dump_profiles, interpreted
 from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.perf_script import KERNEL_HALF, Sample, samples_of_profile, samples_of_text
@@ -44,6 +46,23 @@ def test_samples_are_those_of_perf(name: str) -> None:
     assert counts
     assert samples_of_profile(profile) == (counts, periods)
     assert profile.warnings == []
+
+
+@pytest.mark.parametrize("name", ["frames", "threads", "pipe"])
+def test_times_are_those_of_perf(name: str) -> None:
+    """Asked for, each sample has the time that perf prints, of the wall clock where that is known."""
+    text = gzip.decompress((FOLDER / f"{name}.txt.gz").read_bytes()).decode()
+    printed = re.findall(r"^\S.*?/(\d+) +(\d+)\.(\d{6}):", text, re.MULTILINE)
+    expected = sorted((int(seconds + part) * 1000, int(tid)) for tid, seconds, part in printed)
+    profile = load_one(FOLDER / f"{name}.data", LoadOptions(timestamps=None))
+    times, (tids, texts) = sample_time(profile), label_values(profile, THREAD_IDS)
+    assert times is not None and len(times) == len(expected)
+    found = sorted(zip(times.tolist(), (int(texts[row]) for row in tids.tolist()), strict=True))
+    shift = found[0][0] - expected[0][0]
+    assert [tid for _, tid in found] == [tid for _, tid in expected]
+    assert max(abs(time - shift - other) for (time, _), (other, _) in zip(found, expected, strict=True)) < 1000
+    assert abs(shift) < 1000 or profile.time_nanos == found[0][0]
+    assert sample_time(load_one(FOLDER / f"{name}.data", OPTIONS)) is None
 
 
 def test_a_fifo_in_the_folder_of_a_recording(tmp_path: Path) -> None:

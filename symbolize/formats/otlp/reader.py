@@ -117,7 +117,7 @@ def _loaded(group: OtlpGroup, count: int, options: LoadOptions, container: Conta
     name = ".".join(filter(None, (f"profile.{group.number}", who, what))) if count > 1 else ""
     return LoadedProfile(
         name,
-        partial(build, group, options.timestamps, options.sample_labels or ()),
+        partial(build, group, bool(options.timestamps), options.sample_labels or ()),
         kind=kind,
         pid=pid,
         process=process,

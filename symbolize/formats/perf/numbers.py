@@ -169,12 +169,14 @@ LABEL_THREAD_COMM = 1 << 3
 LABEL_CPU = 1 << 4
 LABEL_CGROUP = 1 << 5
 LABEL_MODE = 1 << 6
+LABEL_TIME = 1 << 7
 
 # Words of a context, which is what a sample has beside stack, event and values.
 CONTEXT_THREAD = 0
 CONTEXT_COMMS = 1
 CONTEXT_CPU = 2
-CONTEXT_WORDS = 3
+CONTEXT_TIME = 3
+CONTEXT_WORDS = 4
 
 # Words of a sample: its key, and the sums.
 ROW_EVENT = 0

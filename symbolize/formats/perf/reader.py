@@ -59,6 +59,7 @@ from symbolize.profile.model import (
     StackSource,
     ValueType,
 )
+from symbolize.profile.sample_labels import TIMES
 from symbolize.profile.sample_types import show_first_event
 
 if TYPE_CHECKING:
@@ -299,7 +300,7 @@ def _labels(profile: Profile, recording: "Recording", contexts: Int64) -> tuple[
     """The labels of samples in these contexts."""
     add = profile.strings.add
     words = recording.samples.contexts.array()
-    thread, comms, cpu = (words[:, i] for i in range(n.CONTEXT_WORDS))
+    thread, comms, cpu, time = (words[:, i] for i in range(n.CONTEXT_WORDS))
     low = np.uint64(UNKNOWN)
     cgroups = np.array([0, *recording.cgroups], np.int32)
     modes = np.array([add(MODES.get(mode, b"")) for mode in range(n.MODE_MASK + 1)], np.int32)
@@ -311,16 +312,19 @@ def _labels(profile: Profile, recording: "Recording", contexts: Int64) -> tuple[
         (b"execution_mode", modes[(cpu & np.uint64(n.MODE_MASK)).astype(np.int64)]),
     ]
     zero = np.zeros(len(words), np.int64)
+    wall, at = recording.facts.clock or (0, 0)
+    moment = (time + np.uint64((wall - at) % (1 << 64))).view(np.int64)  # of the wall clock, if it is known
     parts = [
         *((add(key), zero, number.astype(np.int64), number != low) for key, number in numbers),
         *((add(key), text, zero, text != 0) for key, text in texts),
+        (add(TIMES[0]), zero, moment, time != 0),
     ]
     has = np.stack([each[3] for each in parts], axis=1)
     table = Labels(
         key=np.broadcast_to(np.array([each[0] for each in parts], np.int32), has.shape)[has],
         text=np.stack([each[1].astype(np.int32) for each in parts], axis=1)[has],
         number=np.stack([each[2] for each in parts], axis=1)[has],
-        unit=np.zeros(int(has.sum()), np.int32),
+        unit=np.where(np.nonzero(has)[1] == len(parts) - 1, np.int32(add(b"nanoseconds")), np.int32(0)),
     )
     counts = has.sum(axis=1)
     offsets = offsets_of(counts[contexts])

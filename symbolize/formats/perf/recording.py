@@ -249,10 +249,12 @@ class Recording:
 
     def __init__(self, name: str, is_big: bool, options: LoadOptions) -> None:
         mixer = random_mixer()
-        wanted = DEFAULT_LABELS if options.sample_labels is None else options.sample_labels
+        wanted = options.sample_labels
+        if wanted is None:  # threads in the order of time are known by their names
+            wanted = (*DEFAULT_LABELS, "thread_comm") if options.timestamps else DEFAULT_LABELS
         if unknown := set(wanted) - set(LABELS):
             raise UsageError(f"unknown label {min(unknown)!r}; the labels of samples are {', '.join(LABELS)}")
-        labels = sum(LABELS[label] for label in set(wanted))
+        labels = sum(LABELS[label] for label in set(wanted)) | (n.LABEL_TIME if options.timestamps else 0)
         self.name = name
         self.strings = Strings()
         self.samples: Any = PerfSamples(labels, mixer)

@@ -290,6 +290,7 @@ class PerfSamples:
             key[CONTEXT_CPU] |= cython.cast(cython.ulonglong, row + 1) << 8
         if labels & LABEL_MODE or mode >= GUEST_KERNEL_MODE:
             key[CONTEXT_CPU] |= mode
+        key[CONTEXT_TIME] = self.time if labels & LABEL_TIME else 0
         self.context = self.contexts.add()
         return 0
 
