@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from symbolize.analysis import CallTree, LineTotals, Sources, Stacks
     from symbolize.core.arrays import Float64
     from symbolize.core.disassembly import Disassembler, Disassembly
+    from symbolize.page.slices import Slices
 
 EXACT: Final = 1 << 53
 """Numbers above this are rounded where they are stored as 64-bit floating-point numbers, as JavaScript does."""
@@ -38,11 +39,15 @@ SCRIPTS: Final = (
     "layout.js",
     "colors.js",
     "search.js",
+    "filters.js",
+    "slices.js",
     "state.js",
     "canvas.js",
     "details.js",
     "graph.js",
     "table.js",
+    "peek.js",
+    "tracks.js",
     "source.js",
     "instructions.js",
     "keyboard.js",
@@ -55,12 +60,12 @@ class PackedColumns:
     """Named columns behind one another."""
 
     def __init__(self) -> None:
-        self.index: list[tuple[str, str, int]] = []
+        self.index: list[tuple[str, str, int, int]] = []
         self._columns: list[NDArray[Any]] = []
 
-    def add(self, name: str, numbers: NDArray[Any], dtype: str) -> None:
-        """Append a column; `dtype` is one of u1, u2, u4, i4, f8."""
-        self.index.append((name, dtype, len(numbers)))
+    def add(self, name: str, numbers: NDArray[Any], dtype: str, factor: int = 1) -> None:
+        """Append a column, to be multiplied by `factor`; `dtype` is one of u1, u2, u4, i4, f8."""
+        self.index.append((name, dtype, len(numbers), factor))
         self._columns.append(np.ascontiguousarray(numbers, dtype="<" + dtype))
 
     def add_counts(self, name: str, numbers: NDArray[Any]) -> None:
@@ -69,10 +74,13 @@ class PackedColumns:
         self.add(name, numbers, next(dtype for dtype, limit in UNSIGNED if most < limit))
 
     def add_values(self, name: str, values: NDArray[Any]) -> None:
-        """Append a column of sample values."""
+        """Append a column of sample values; whole numbers are multiples of the interval between samples, if that is
+        constant."""
+        is_whole = bool(np.all((np.abs(values) <= EXACT) & (values == np.rint(values))))
+        factor = max(int(np.gcd.reduce(values.astype(np.int64), initial=0)), 1) if is_whole else 1
         small = np.iinfo(np.int32)
-        fits = bool(np.all((values >= small.min) & (values <= small.max) & (values == np.rint(values))))
-        self.add(name, values, "i4" if fits else "f8")
+        fits = is_whole and bool(np.all((values >= small.min * factor) & (values <= small.max * factor)))
+        self.add(name, values / factor, "i4", factor) if fits else self.add(name, values, "f8")
 
     def pieces(self) -> Iterator[bytes]:
         """The bytes of the columns, each in planes and padded to whole words."""
@@ -119,6 +127,14 @@ def _header(picture: "Picture", columns: PackedColumns) -> dict[str, Any]:
     if picture.frame_lines is not None:
         columns.add_counts("frame.line", picture.frame_lines)
     header["depth"], header["rounded"] = _add_nodes(picture, columns)
+    if (slices := picture.slices) is not None:
+        header["slices"] = {
+            "keys": slices.keys,
+            "hasThreads": slices.has_threads,
+            "bins": slices.bins,
+            "width": slices.width,
+            "notes": slices.notes,
+        }
     if picture.lines is not None:
         header["lineFiles"] = list(picture.lines.files)
         columns.add_counts("line.file", picture.lines.file)
@@ -165,18 +181,28 @@ def _add_nodes(picture: "Picture", columns: PackedColumns) -> tuple[int, bool]:
     values = {"own": tree.values[order]}
     if picture.base_values is not None:
         values["base"] = picture.base_values[order]
-    sizes = tree.sizes[order]
-    holders = np.flatnonzero(sizes.any(axis=1))
-    columns.add_counts("value.step", np.diff(holders, prepend=0))
+    sizes, nodes = tree.sizes[order], np.arange(len(tree))
+    if (slices := picture.slices) is not None:  # several rows of values by node
+        place = np.empty(len(tree), np.int64)
+        place[order] = nodes
+        nodes, by = place[slices.node], np.lexsort((slices.bin, slices.set, place[slices.node]))
+        nodes, values, sizes = nodes[by], {"own": slices.values[by]}, slices.sizes[by]
+    rows = np.flatnonzero(sizes.any(axis=1))
+    columns.add_counts("value.step", np.diff(nodes[rows], prepend=0))
+    if slices is not None:
+        columns.add_counts("slice.set", slices.set[by[rows]])
+        columns.add_counts("slice.bin", slices.bin[by[rows]])
+        for key, column in enumerate(slices.sets.T):
+            columns.add_counts(f"label.{key}", column)
     rounded = False
     for name, matrix in values.items():
         for kind in range(len(picture.sample_types)):
-            column = matrix[holders, kind]
+            column = matrix[rows, kind]
             rounded |= float(np.abs(column).sum()) > EXACT
             columns.add_values(f"value.{name}.{kind}", column)
     differs = (sizes != sum(values.values())).any(axis=0)  # where values are negative
     for kind in np.flatnonzero(differs).tolist():
-        columns.add_values(f"value.size.{kind}", sizes[holders, kind])
+        columns.add_values(f"value.size.{kind}", sizes[rows, kind])
     return int(depth.max(initial=0)), rounded
 
 
@@ -231,6 +257,8 @@ class Picture:
     """Which binaries are not proved."""
     named_samples: str = ""
     """The mark of the samples, if they have names."""
+    slices: "Slices | None" = None
+    """The values of `tree` apart by labels and times, if there are any. A difference has none."""
 
 
 def picture_of(
@@ -247,6 +275,7 @@ def picture_of(
     and the code that `disassembly` gives. With a `base_title` their second half of columns are the values of the
     base."""
     from symbolize.analysis import call_tree, line_totals
+    from symbolize.page.slices import slices_of
 
     tree, lines, totals = call_tree(stacks), line_totals(stacks), stacks.totals
     picture = Picture(
@@ -262,7 +291,7 @@ def picture_of(
         named_samples=named_samples,
     )
     if base_title is None:
-        return replace(picture, totals=totals)
+        return replace(picture, totals=totals, slices=slices_of(stacks, tree))
     count = len(stacks.types)
     return replace(
         picture,

@@ -1,6 +1,7 @@
 // The page: reads the data, keeps the views in step with the state, and says what a click or key does.
 
-const VIEWS = ["graph", "table", "source"];
+const VIEWS = ["graph", "table", "peek", "source"];
+const CHOICES = ["type", "labels", "time", ...FILTERS];
 const byId = (id) => document.getElementById(id);
 
 class App {
@@ -10,7 +11,8 @@ class App {
     this.modules = data.modules;
     this.fileOf = data.column("frame.files");
     this.moduleOf = data.column("frame.modules");
-    this.tree = new CallTree(data);
+    this.wholeTree = new CallTree(data);
+    this.slices = data.slices ? new Slices(data) : null;
     this.searchField = byId("search");
     this.help = byId("help");
     this.last = {};
@@ -20,6 +22,9 @@ class App {
     this.source = new SourceView(this);
     this.graph = new Graph(this);
     this.table = new FunctionTable(this);
+    this.peek = new Peek(this);
+    this.tracks = new Tracks(this);
+    this.filters = new FilterPanel(this);
     this.listen();
     this.update();
   }
@@ -63,39 +68,86 @@ class App {
     const { values } = this.state;
     const { last } = this;
     if (!this.data.types[values.type]) values.type = this.data.selected;
-    if (!(values.focus < this.data.names.length)) values.focus = -1;
+    if (!(values.sandwich < this.data.names.length)) values.sandwich = -1;
     if (!VIEWS.includes(values.view)) values.view = VIEWS[0];
-    if (values.type !== last.type) this.setType(values.type);
+    const isOther = CHOICES.some((key) => values[key] !== last[key]);
+    if (isOther) this.choose(values.type !== last.type);
     if (values.search !== last.search) {
       this.search = values.search ? new Search(values.search, this.data.names) : null;
       if (document.activeElement !== this.searchField) this.searchField.value = values.search;
     }
-    if (values.search !== last.search || values.type !== last.type) this.showMatches();
+    if (values.search !== last.search || isOther) this.showMatches();
     for (const view of VIEWS) byId(view).hidden = view !== values.view;
     for (const button of document.querySelectorAll("[data-view]")) {
       button.setAttribute("aria-pressed", button.dataset.view === values.view);
     }
     if (values.view === "graph") this.graph.show(values.search !== last.search || values.color !== last.color);
     else if (values.view === "table") this.table.show();
+    else if (values.view === "peek") this.peek.show();
     else this.source.show();
     this.last = { ...values };
   }
 
-  setType(kind) {
-    const { data, tree } = this;
+  /** Make the tree and the values of what is chosen by sample type, labels, time and filters. */
+  choose(isOtherType) {
+    const { data, slices, wholeTree } = this;
+    const { values } = this.state;
+    const kind = values.type;
     this.unit = new Unit(...data.types[kind].slice(1));
-    const weights = (this.weights = new Weights(tree, data, kind));
+    const chosen = slices?.rows(values) ?? null;
+    const filters = frameFilters(values, this);
+    const { tree, target } = filters ? filteredTree(wholeTree, filters) : { tree: wholeTree, target: null };
+    const node = (each, row) => (chosen && !chosen[row] ? -1 : target ? target[each] : each);
+    const nodes = chosen || target ? wholeTree.holders.map(node) : wholeTree.holders;
+    this.tree = tree;
+    const weights = (this.weights = new Weights(tree, data, kind, nodes));
     const rows = data.names.length;
     const net = (this.net = { value: weights.total[0], base: weights.baseTotal?.[0] ?? 0 });
     const whole = (i, value) => data.totals[i]?.[kind] ?? Math.abs(value);
-    const [value, base] = [whole(0, net.value), whole(1, net.base)];
+    const inSlices = chosen && slices.sizes(kind).reduce((sum, size, row) => sum + chosen[row] * size, 0);
+    const [value, base] = [inSlices ?? whole(0, net.value), whole(1, net.base)];
+    this.chosenShare = chosen ? `${formatShare(value, whole(0, net.value))} of all samples` : "";
     this.totals = { value, base, width: Math.max(weights.width[0], value + base) }; // filters may have left less
     this.functions = functionTotals(tree, weights.own, weights.total, rows);
     this.baseFunctions = weights.isDifference ? functionTotals(tree, weights.baseOwn, weights.baseTotal, rows) : null;
-    this.colors = new Colors(data, this.moduleOf, this.functions);
-    this.colors.setTheme(this.theme);
+    if (isOtherType) {
+      const all = nodes === wholeTree.holders ? weights : new Weights(wholeTree, data, kind, wholeTree.holders);
+      const functions = all === weights ? this.functions : functionTotals(wholeTree, all.own, all.total, rows);
+      this.colors = new Colors(data, this.moduleOf, functions); // a choice changes no colours
+      this.colors.setTheme(this.theme);
+      this.tracks.fill(kind);
+      this.filters.fill(kind);
+    }
+    this.tracks.show();
+    this.filters.show();
     this.graph.clear();
     this.showSummary();
+  }
+
+  /** What is chosen but the sample type, as texts. */
+  choiceTexts() {
+    const { values } = this.state;
+    const filters = FILTERS.filter((name) => values[name]).map((name) => {
+      const note = filterMatcher(values[name]).isLiteral ? ", as plain text" : "";
+      return `${name} ${shown(values[name])}${note}`;
+    });
+    return [...(this.slices?.texts(values) ?? []), ...filters];
+  }
+
+  /** The text of a key of labels that is chosen, by number, or null. */
+  chosenLabel(key) {
+    return this.slices?.labels(this.state.values.labels).get(key) ?? null;
+  }
+
+  chooseLabel(key, code) {
+    const labels = this.slices.labels(this.state.values.labels);
+    if (code === null) labels.delete(key);
+    else labels.set(key, code);
+    this.state.set({ labels: [...labels].map((each) => each.join(".")).join(",") }, true);
+  }
+
+  clearChoice() {
+    this.state.set({ labels: "", time: "", focus: "", ignore: "", hide: "" }, true);
   }
 
   showSummary() {
@@ -114,7 +166,8 @@ class App {
         ]
       : [`${ofWhole(net.value, totals.value)} ${type}`];
     const compared = data.baseTitle ? [`compared with ${shown(data.baseTitle)}`] : [];
-    byId("summary").textContent = [...amounts, named, ...compared].join(" · ");
+    const texts = [...amounts, this.chosenShare, named, ...compared, ...this.choiceTexts()];
+    byId("summary").textContent = texts.filter(Boolean).join(" · ");
     byId("type").value = this.state.values.type;
   }
 
@@ -131,8 +184,9 @@ class App {
     const { values } = this.state;
     if (values.view !== "graph") this.open("graph");
     else if (values.zoom) this.state.set({ zoom: "" }, true);
-    else if (values.focus >= 0) this.graph.endFocus();
-    else this.endSearch();
+    else if (values.sandwich >= 0) this.graph.endSandwich();
+    else if (values.search) this.endSearch();
+    else this.clearChoice();
   }
 
   endSearch() {

@@ -106,8 +106,8 @@ class Callers {
   static ofLeaves(tree, weights, names) {
     const view = new Callers(tree, weights, names, -1);
     const { ownWidth, own, baseOwn } = weights;
-    for (const node of tree.holders) {
-      if (node && ownWidth[node]) view.add(view.root, node, ownWidth[node], own[node], baseOwn ? baseOwn[node] : 0);
+    for (let node = 1; node < tree.count; node++) {
+      if (ownWidth[node]) view.add(view.root, node, ownWidth[node], own[node], baseOwn ? baseOwn[node] : 0);
     }
     view.sign = 1;
     return view;
@@ -128,7 +128,7 @@ class Callers {
     branch.width += width;
     branch.value += value;
     branch.base += base;
-    if (cursor > 0) {
+    if (cursor > 0 && width > 0) {
       branch.cursors.node.push(cursor);
       branch.cursors.width.push(width);
       branch.cursors.value.push(value);

@@ -38,15 +38,16 @@ async function readData() {
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, WORD, size)));
   const columns = new Map();
   let start = WORD + size;
-  for (const [name, dtype, count] of header.columns) {
+  for (const [name, dtype, count, factor] of header.columns) {
     const type = COLUMN_TYPES[dtype];
     const length = count * type.BYTES_PER_ELEMENT;
-    columns.set(name, { type, count, bytes: new Uint8Array(buffer, start, length) });
+    columns.set(name, { type, count, factor, bytes: new Uint8Array(buffer, start, length) });
     start += Math.ceil(length / WORD) * WORD;
   }
   header.column = (name) => {
-    const { type, count, bytes } = columns.get(name);
-    return unplane(bytes, type, count);
+    const { type, count, factor, bytes } = columns.get(name);
+    const numbers = unplane(bytes, type, count);
+    return factor === 1 ? numbers : Float64Array.from(numbers, (number) => number * factor);
   };
   header.has = (name) => columns.has(name);
   header.names = header.names.map(shown);

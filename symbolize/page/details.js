@@ -102,8 +102,8 @@ class Details {
       buttons.push(
         element(
           "button",
-          { title: "Callers and callees of this function (f)", onclick: () => graph.focus(branch.frame) },
-          "Focus",
+          { title: "All stacks with this function, merged (f)", onclick: () => graph.sandwich(branch.frame) },
+          "Sandwich",
         ),
       );
       if (app.source.has(branch.frame)) {

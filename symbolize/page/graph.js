@@ -30,15 +30,15 @@ class Graph {
   /** The views that are shown: from the root, from the leaves, or both ways from a function. The first one has the root. */
   currentViews() {
     const { tree, weights, data } = this.app;
-    const { callers, focus } = this.state.values;
-    const key = `${callers} ${focus}`;
+    const { callers, sandwich } = this.state.values;
+    const key = `${callers} ${sandwich}`;
     if (!this.views.has(key)) {
       if (this.views.size >= MOST_VIEWS) this.views.clear();
-      if (focus >= 0) {
-        const nodes = outermostNodes(tree, focus);
+      if (sandwich >= 0) {
+        const nodes = outermostNodes(tree, sandwich);
         this.views.set(key, [
-          new Callees(tree, weights, data.names, nodes, focus),
-          Callers.ofFunction(tree, weights, data.names, nodes, focus),
+          new Callees(tree, weights, data.names, nodes, sandwich),
+          Callers.ofFunction(tree, weights, data.names, nodes, sandwich),
         ]);
       } else if (callers) this.views.set(key, [Callers.ofLeaves(tree, weights, data.names)]);
       else this.views.set(key, [new Callees(tree, weights, data.names, [0], -1)]);
@@ -89,7 +89,7 @@ class Graph {
     this.showLegend(color, layout);
     this.showCrumbs();
     if (this.selected && !layout.find(this.selected)) this.selected = null;
-    if (!this.selected && values.focus >= 0) this.selected = views[0].root;
+    if (!this.selected && values.sandwich >= 0) this.selected = views[0].root;
     if (this.selected !== this.shownDetails) this.details.showSelected((this.shownDetails = this.selected));
     this.drawing.hovered = null;
     this.drawing.show(layout, scene, keepScroll);
@@ -102,7 +102,7 @@ class Graph {
     byId("order").value = values.order;
     byId("color").value = color;
     byId("callers").setAttribute("aria-pressed", values.callers);
-    byId("callers").disabled = values.focus >= 0;
+    byId("callers").disabled = values.sandwich >= 0;
     byId("flip").setAttribute("aria-pressed", values.flip);
   }
 
@@ -127,7 +127,7 @@ class Graph {
   showCrumbs() {
     const path = [];
     for (let branch = this.zoomed; branch; branch = branch.parent) path.unshift(branch);
-    const { focus, callers } = this.state.values;
+    const { sandwich, callers } = this.state.values;
     const crumb = (branch) => {
       const name = branch.frame < 0 ? (callers ? "all, inverted" : "all") : this.label(branch);
       const current = branch === this.zoomed ? "location" : null;
@@ -142,7 +142,8 @@ class Graph {
       path.length > MOST_CRUMBS
         ? [...path.slice(0, 2).map(crumb), element("li", {}, "…"), ...path.slice(-3).map(crumb)]
         : path.map(crumb);
-    if (focus >= 0) crumbs.unshift(element("li", {}, element("button", { onclick: () => this.endFocus() }, "all")));
+    if (sandwich >= 0)
+      crumbs.unshift(element("li", {}, element("button", { onclick: () => this.endSandwich() }, "all")));
     byId("crumbs").classList.toggle("wide", crumbs.length === 1);
     byId("crumbs").replaceChildren(...crumbs);
   }
@@ -192,27 +193,27 @@ class Graph {
   }
 
   zoomAll() {
-    this.state.set({ zoom: "", focus: -1, view: "graph" }, true);
+    this.state.set({ zoom: "", sandwich: -1, view: "graph" }, true);
   }
 
-  focus(row) {
+  sandwich(row) {
     this.selected = null;
-    this.state.set({ view: "graph", focus: row, zoom: "", callers: false }, true);
+    this.state.set({ view: "graph", sandwich: row, zoom: "", callers: false }, true);
     this.select(this.currentViews()[0].root);
     this.drawing.stage.focus({ preventScroll: true });
   }
 
-  endFocus() {
-    this.state.set({ focus: -1, zoom: "" }, true);
+  endSandwich() {
+    this.state.set({ sandwich: -1, zoom: "" }, true);
   }
 
-  focusSelected() {
-    if (this.state.values.view === "graph" && this.selected?.frame >= 0) this.focus(this.selected.frame);
+  sandwichSelected() {
+    if (this.state.values.view === "graph" && this.selected?.frame >= 0) this.sandwich(this.selected.frame);
   }
 
   invert() {
     this.selected = null;
-    this.state.set({ view: "graph", callers: !this.state.values.callers, zoom: "", focus: -1 }, true);
+    this.state.set({ view: "graph", callers: !this.state.values.callers, zoom: "", sandwich: -1 }, true);
   }
 
   select(branch) {

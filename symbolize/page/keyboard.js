@@ -2,7 +2,7 @@
 
 const KEYS = [
   ["/", "search", (app) => app.searchField.select()],
-  ["Escape", "zoom out, then end focus, then end the search", (app) => app.leave()],
+  ["Escape", "zoom out, end the sandwich, the search, then what is chosen", (app) => app.leave()],
   ["Enter", "zoom into the selected frame", (app) => app.graph.zoomSelected()],
   ["+", "zoom into the selected frame", (app) => app.graph.zoomSelected(), "="],
   ["-", "zoom out by one frame", (app) => app.graph.zoomOut()],
@@ -10,9 +10,10 @@ const KEYS = [
   ["← ↑ → ↓", "select the next frame", null],
   ["i", "invert: from leaves to callers", (app) => app.graph.invert()],
   ["u", "upside down: flame graph or icicle", (app) => app.state.set({ flip: !app.state.values.flip })],
-  ["f", "focus on the selected function: its callers and callees", (app) => app.graph.focusSelected()],
+  ["f", "sandwich: all stacks with the selected function, merged", (app) => app.graph.sandwichSelected()],
   ["g", "graph", (app) => app.open("graph")],
   ["t", "table of functions", (app) => app.open("table")],
+  ["p", "peek: callers and callees of the selected function", (app) => app.peek.open(app.graph.selected?.frame)],
   ["s", "source of the selected function", (app) => app.openSelectedSource()],
   ["c", "copy the name of the selected function", (app) => app.graph.copySelected()],
   ["o", "order by weight or by name", (app) => app.changeOrder()],

@@ -1,9 +1,8 @@
 // Search by regular expression: which functions match, and what share of the total is in stacks with one of them.
 
-/** A matcher for what the reader typed, or a link says: case counts if there is a capital in it; what is no regular
- * expression is searched as it is, and so is one that repeats a group, as it could take for ever. */
-function matcher(text) {
-  const flags = /[A-Z]/.test(text.replace(/\\./g, "")) ? "" : "i";
+/** A matcher for what the reader typed, or a link says: what is no regular expression is searched as it is, and so is
+ * one that repeats a group, as it could take for ever. */
+function matcher(text, flags) {
   try {
     if (/\)[*+{]/.test(text)) throw new SyntaxError("repeats a group");
     return { expression: new RegExp(text, flags), isLiteral: false };
@@ -15,7 +14,8 @@ function matcher(text) {
 class Search {
   constructor(text, names) {
     this.text = text;
-    const { expression, isLiteral } = matcher(text);
+    const flags = /[A-Z]/.test(text.replace(/\\./g, "")) ? "" : "i"; // case counts if there is a capital
+    const { expression, isLiteral } = matcher(text, flags);
     this.isLiteral = isLiteral;
     this.functions = 0;
     this.matches = new Uint8Array(names.length);

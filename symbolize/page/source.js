@@ -87,6 +87,7 @@ class SourceView {
         text === undefined &&
         "The text of this file is not embedded in this page; these are its lines with values.",
       this.app.weights.isDifference && "The values are those of the new profile.",
+      this.app.choiceTexts().length > 0 && "The values are those of all samples, whatever is chosen.",
     ];
     this.message.textContent = messages.filter(Boolean).join(" ");
     if (chosen !== undefined)

@@ -1,10 +1,15 @@
 // What the reader looks at, kept in the fragment of the address, so that a view can be shared and "back" works.
 
 const DEFAULTS = {
-  view: "graph", // "graph", "table", "source"
+  view: "graph", // "graph", "table", "peek", "source"
   type: null, // sample type: its column
   zoom: "", // frames from the root to the zoomed branch: rows of the frames, separated by dots; "^" before callers
-  focus: -1, // row of the frame that is focused on, or -1
+  sandwich: -1, // row of the frame whose callers and callees are shown, or -1
+  focus: "", // expressions that choose stacks and frames
+  ignore: "",
+  hide: "",
+  labels: "", // key.text for each label that is chosen, both by number, separated by commas
+  time: "", // the first and the last part of the time that is chosen: 12.40
   search: "",
   callers: false, // from the leaves to their callers
   flip: false, // root at the bottom

@@ -139,7 +139,7 @@ class FunctionTable {
         cell.append(
           element(
             "button",
-            { title: "Callers and callees", onclick: () => app.graph.focus(row) },
+            { title: "All stacks with this function, merged", onclick: () => app.graph.sandwich(row) },
             ...breakable(app.data.names[row]),
           ),
         );
@@ -156,6 +156,12 @@ class FunctionTable {
             ),
           );
         }
+        const peek = {
+          class: "to-source",
+          onclick: () => app.peek.open(row),
+          "aria-label": `Callers of ${app.data.names[row]}`,
+        };
+        cell.append(element("button", peek, "callers"));
         cell.append(element("span", { class: "narrow" }, shown(app.modules[app.moduleOf[row]])));
       } else cell.append(column.text ? column.text(row) : column.value(row));
       if (column.bar && app.totals.value) {

@@ -24,10 +24,14 @@ class CallTree {
       this.parent[node] = path[depth - 1];
       path[depth] = node;
     }
-    this.holders = data.column("value.step").slice();
-    const nodes = new Int32Array(this.holders.length);
-    for (let i = 0, node = 0; i < nodes.length; i++) nodes[i] = node += this.holders[i];
-    this.holders = nodes;
+    const steps = data.column("value.step");
+    this.holders = new Int32Array(steps.length); // the node of each row of values, ascending
+    for (let i = 0, node = 0; i < steps.length; i++) this.holders[i] = node += steps[i];
+  }
+
+  /** A tree of other nodes. */
+  like(columns) {
+    return Object.assign(Object.create(CallTree.prototype), columns);
   }
 
   /** The sum over each node's subtree of what `own` gives to nodes. */
@@ -44,11 +48,12 @@ class CallTree {
  * where some are negative, since stacks of one node may cancel. So it is the total where no value is
  * negative and nothing is compared, and children are never wider than their parent in any profile. */
 class Weights {
-  constructor(tree, data, kind) {
+  /** `nodes` says which node each row of values counts for, negative where it does not count. */
+  constructor(tree, data, kind, nodes) {
     const spread = (name) => {
       const own = new Float64Array(tree.count);
       const values = data.column(name);
-      for (let i = 0; i < values.length; i++) own[tree.holders[i]] = values[i];
+      for (let i = 0; i < values.length; i++) if (nodes[i] >= 0) own[nodes[i]] += values[i];
       return own;
     };
     this.own = spread(`value.own.${kind}`);
@@ -66,6 +71,8 @@ class Weights {
       this.width = this.total;
     }
     this.named = 0;
-    for (const node of tree.holders) if (!(tree.flags[node] & UNSYMBOLIZED)) this.named += this.ownWidth[node];
+    for (let node = 0; node < tree.count; node++) {
+      if (!(tree.flags[node] & UNSYMBOLIZED)) this.named += this.ownWidth[node];
+    }
   }
 }

@@ -14,11 +14,12 @@ import pytest
 import symbolize
 from symbolize import page
 from symbolize.analysis import Sources, call_tree, difference, line_totals, stacks_of
+from symbolize.cli.view import run_view
 from symbolize.core.disassembly import CodeBlock, Disassembly, Instruction
 from symbolize.formats.outputs import OUTPUTS, View, view_pieces
 from symbolize.page import Instructions, Picture, heaviest_lines, mark_of, page_pieces, picture_of, preorder
 from symbolize.profile import Profile, samples_mark
-from tests.support.fixture_files import FIXTURES
+from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.page_data import Elements, read_data, unpacked
 from tests.support.pictures import HOSTILE, tree_of
 
@@ -118,7 +119,7 @@ def test_data_has_the_whole_tree() -> None:
     nodes = np.cumsum(columns["value.step"].astype(np.int64))
     for kind in range(len(stacks.types)):
         own = np.zeros(len(tree))
-        own[nodes] = columns[f"value.own.{kind}"]
+        np.add.at(own, nodes, columns[f"value.own.{kind}"])  # a row for each set of labels
         assert own.tolist() == tree.values[order, kind].tolist()
     assert not header["rounded"]
 
@@ -182,6 +183,17 @@ def test_view_writes_the_page() -> None:
     (html,) = [output for output in OUTPUTS if output.name == "html"]
     text = b"".join(view_pieces(html, symbolize.load(CENSUS), View("census"))).decode()
     assert Elements(text).text_of("title") == "census"
+
+
+def test_view_keeps_the_times_of_recordings(tmp_path: Path) -> None:
+    """Of small ones, which have tracks then; a difference has neither threads nor times."""
+    recording, out = str(FIXTURES / "profiles" / "perf_data" / "threads.data"), tmp_path / "p.html"
+    options = ["-q", "-o", str(out), "-b", str(BINARIES / "gcc-pie"), "--no-cache"]
+    for more, has_tracks in (([], True), (["--base", recording], False)):
+        assert run_view([recording, *options, *more]) == 0
+        header, _ = read_data(out.read_text())
+        assert (header.get("slices", {}).get("bins", 1) > 100) == has_tracks
+        assert header["difference"] != has_tracks
 
 
 def test_pages_say_which_samples_have_names() -> None:

@@ -17,7 +17,8 @@ from symbolize.page import Picture, page_pieces, picture_of
 from symbolize.profile import Profile
 from tests.support.browser import Page, browser
 from tests.support.fixture_files import BINARIES, FIXTURES
-from tests.support.pictures import HOSTILE, large_picture, tree_of
+from tests.support.pictures import HOSTILE, large_picture, tree_of, with_slices
+from tests.support.threads import Sample, threaded
 
 pytestmark = [pytest.mark.process, pytest.mark.full, pytest.mark.needs("chromium")]
 
@@ -347,7 +348,7 @@ def test_copy(tab: Page, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-@pytest.mark.parametrize("view", ["graph", "table", "source"])
+@pytest.mark.parametrize("view", ["graph", "table", "peek", "source"])
 def test_fits_the_window(tab: Page, tmp_path: Path, size: tuple[int, int], view: str) -> None:
     """Nothing sticks out sideways, also with long names."""
     tab.resize(*size)
@@ -363,8 +364,8 @@ def test_fits_the_window(tab: Page, tmp_path: Path, size: tuple[int, int], view:
 def test_low_window(tab: Page, tmp_path: Path, size: tuple[int, int]) -> None:
     """Of a telephone on its side, or with large letters: the page scrolls down, and what scrolls in it stays high."""
     tab.resize(*size)
-    for view in ("graph", "table", "source"):
-        show(tab, tmp_path, demo(), f"#view={view}&focus=2")
+    for view in ("graph", "table", "peek", "source"):
+        show(tab, tmp_path, demo(), f"#view={view}&sandwich=2")
         assert tab.run("document.documentElement.scrollWidth") <= size[0]
         assert tab.box("#stage" if view == "graph" else f"#{view} .scroll")["height"] >= 240
 
@@ -423,7 +424,7 @@ def test_dark_and_light(tab: Page, tmp_path: Path) -> None:
 
 def test_controls_have_names(tab: Page, tmp_path: Path) -> None:
     """What a screen reader can reach has a role and a name."""
-    for view in ("graph", "table", "source"):
+    for view in ("graph", "table", "peek", "source"):
         show(tab, tmp_path, demo(), f"#view={view}")
         tree = tab.call("Accessibility.getFullAXTree")["nodes"]
         shown = [node for node in tree if not node["ignored"]]
@@ -436,7 +437,7 @@ def test_controls_have_names(tab: Page, tmp_path: Path) -> None:
         assert len(reachable) > 6
         assert [node for node in reachable if not node.get("name", {}).get("value")] == []
         roles = {node["role"]["value"] for node in shown}
-        assert {"graph": "application", "table": "table", "source": "table"}[view] in roles
+        assert {"graph": "application"}.get(view, "table") in roles
 
 
 def test_hostile_names(tab: Page, tmp_path: Path) -> None:
@@ -450,7 +451,11 @@ def test_hostile_names(tab: Page, tmp_path: Path) -> None:
     tab.key("g")
     for key in ["ArrowDown"] * 2 + ["ArrowRight"] * len(HOSTILE):
         tab.key(key)
-    tab.open(path, "#zoom=99.-1.x&type=77&focus=999&sort=__proto__&view=<b>&__proto__=1")
+    tab.open(path, "#zoom=99.-1.x&type=77&sandwich=999&labels=9.9,x&time=7.3&sort=__proto__&view=<b>&__proto__=1")
+    labels = [{"thread": name or "none", "pod": name} for name in HOSTILE if "\ud800" not in name]
+    profile = threaded([Sample(["main"], 1 + i, each, time=i) for i, each in enumerate(labels)])
+    show(tab, tmp_path, picture_of(stacks_of(profile), "labels"), "#labels=0.2,1.1")
+    assert tab.text("#track-names").count("<img src=x onerror=") == 1
     assert tab.run("window.attacked") is None
     assert tab.run("document.images.length + document.querySelectorAll('script').length") == 2
 
@@ -549,6 +554,182 @@ def test_totals_are_those_of_pprof(tab: Page, tmp_path: Path, make: Any) -> None
     assert theirs == {
         name: (pytest.approx(flat, rel=0.006), pytest.approx(cumulative, rel=0.006)) for name, flat, cumulative in shown
     }
+
+
+def functions(profile: Profile, **filters: str) -> list[tuple[str, Any, Any]]:
+    """Name, flat and cumulative value of each function, as `symbolize top` with these filters has them."""
+    stacks = stacks_of(profile, Filters(**filters))
+    near = [(row.name, row.flat, row.cumulative) for row in function_totals(stacks).heaviest(stacks.default)]
+    return [(name, pytest.approx(flat, rel=0.006), pytest.approx(total, rel=0.006)) for name, flat, total in near]
+
+
+def shown_functions(tab: Page) -> list[tuple[str, float, float]]:
+    """The same as the page has them."""
+    return [(row[4], amount(row[0]), amount(row[2])) for row in table(tab)]
+
+
+def choose(tab: Page, field: str, text: str) -> None:
+    """Choose the option of a selector that begins with a text, or set a field."""
+    tab.run(
+        f"""(field => {{
+            const option = [...(field.options ?? [])].find(each => each.text.startsWith({text!r}));
+            field.value = option ? option.value : {text!r};
+            field.dispatchEvent(new Event(option ? "change" : "input"));
+        }})(document.querySelector({field!r}))"""
+    )
+
+
+def test_thread_is_what_tagfocus_leaves(tab: Page, tmp_path: Path) -> None:
+    """The selector of a key of labels; percentages are of what it chooses; Escape ends it."""
+    profile = symbolize.load(FIXTURES / "profiles" / "perf_data" / "threads.data")
+    path = show(tab, tmp_path, picture_of(stacks_of(profile), "p"), "#view=table")
+    tab.click("#show-filters")
+    choose(tab, "[title=thread]", "spectra 32410")
+    assert sorted(shown_functions(tab)) == sorted(functions(profile, tagfocus="tid=32410"))
+    assert "thread spectra 32410" in tab.text("#summary")
+    tab.key("g")
+    tab.key("ArrowDown")
+    assert tab.text("#details dd").endswith("(100.0 %)")
+    tab.open(path, fragment(tab))
+    assert tab.text("#show-filters") == "Filters (1)"
+    tab.run("document.activeElement.blur()")
+    tab.key("Escape")
+    assert fragment(tab) == ""
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"focus": "Parser::(sum|accept)"},
+        {"ignore": r"digest\.c|so\.1$"},
+        {"hide": "^ledger::|even_step"},
+        {"focus": "(?i)parser", "ignore": "skip_", "hide": "product|libstdc"},
+    ],
+    ids=str,
+)
+def test_filters_are_those_of_the_command(tab: Page, tmp_path: Path, filters: dict[str, str]) -> None:
+    """Focus, ignore and hide find names, source files and modules, and leave the values that `symbolize top` has."""
+    profile = ledger()
+    show(tab, tmp_path, picture_of(stacks_of(profile), "p"), "#view=table")
+    tab.click("#show-filters")
+    for name, text in filters.items():
+        choose(tab, f"#filter-{name}", text)
+        tab.wait(f"location.hash.includes('{name}=')")
+    assert len(table(tab)) > 5
+    assert sorted(shown_functions(tab)) == sorted(functions(profile, **filters))
+    tab.run("symbolizePage.state.set({ ignore: '(a|aa)+$' })")
+    assert "ignore (a|aa)+$, as plain text" in tab.text("#summary")
+    tab.click("#clear-filters")
+    assert sorted(shown_functions(tab)) == sorted(functions(profile))
+
+
+def test_filters_of_samples_without_a_stack(tab: Page, tmp_path: Path) -> None:
+    """They have no frames, so that any filter drops them, as the command does."""
+    profile = threaded([Sample((), 5, {}), Sample(("main", "a", "b"), 7, {}), Sample(("main", "c"), 4, {})])
+    show(tab, tmp_path, picture_of(stacks_of(profile), "p"), "#view=table&ignore=%5Ea%24&hide=c")
+    assert shown_functions(tab) == functions(profile, ignore="^a$", hide="c")
+    tab.run("symbolizePage.state.set({ ignore: '', hide: '^main|c' })")
+    assert shown_functions(tab) == functions(profile, hide="^main|c")
+
+
+def test_time_is_chosen_by_dragging_and_by_keys(tab: Page, tmp_path: Path) -> None:
+    """Tracks by thread; the values are those of the samples in the range. A name chooses a thread."""
+    samples = [
+        Sample(("main", "work" if at % 3 else "wait"), 10 + at, {"tid": 1 + (at % 4 == 0)}, 1_000_000 * at)
+        for at in range(512)
+    ]
+    path = show(tab, tmp_path, picture_of(stacks_of(threaded(samples)), "p"))
+    assert tab.text("#track-names").split("\n") == ["1", "2"]
+    box = tab.box("#lanes")
+    for kind, share in (("mousePressed", 0.25), ("mouseMoved", 0.4), ("mouseMoved", 0.5), ("mouseReleased", 0.5)):
+        where = {"x": box["x"] + share * box["width"] + 1, "y": box["y"] + 5}
+        tab.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **where)
+
+    def expected(first: int, last: int, tid: int = 0) -> str:
+        total = sum(each.value for each in samples[first : last + 1] if tid in (0, each.labels["tid"]))
+        return f"{total / 1000:.{2 if total < 10_000 else 1 if total < 100_000 else 0}f} µs"
+
+    assert fragment(tab) == "#time=128.256"
+    assert tab.text("#summary").startswith(expected(128, 256))
+    share = sum(each.value for each in samples[128:257]) / sum(each.value for each in samples)
+    assert f"· {100 * share:.1f} % of all samples ·" in tab.text("#summary")
+    assert tab.text("#range") == "128 ms to 256 ms of 511 ms"
+    tab.click("#track-names button:nth-child(2)")
+    assert tab.text("#summary").startswith(expected(128, 256, tid=2))
+    tab.open(path, fragment(tab))
+    assert tab.text("#summary").startswith(expected(128, 256, tid=2))
+    tab.click("#track-names button:nth-child(2)")
+    tab.run("document.querySelector('#lanes').focus()")
+    tab.key("ArrowRight")
+    assert fragment(tab) == "#time=138.266"
+    assert tab.text("#live") == "138 ms to 266 ms of 511 ms"
+    tab.key("Escape")
+    assert fragment(tab) == "" and tab.text("#summary").startswith(expected(0, 511))
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_filters_and_tracks_fit_the_window(tab: Page, tmp_path: Path, size: tuple[int, int]) -> None:
+    """Open and with many threads, they leave place for the picture."""
+    tab.resize(*size)
+    show(tab, tmp_path, with_slices(demo()), "#labels=0.1&time=0.100")
+    assert tab.text("#track-names").split("\n")[-1].endswith(" others") or tab.box("#tracks")["height"] < 260
+    assert tab.run("document.documentElement.scrollWidth") <= size[0]
+    assert tab.box("#stage")["height"] >= 140
+
+
+def peeked(text: str) -> dict[str, tuple[list[tuple[str, float]], list[tuple[str, float]]]]:
+    """Callers and callees with their values by function, of what `pprof -peek` prints."""
+    found = {}
+    for block in re.split(r"^-+\+-+$", text, flags=re.MULTILINE)[2:]:
+        edges: tuple[list[tuple[str, float]], list[tuple[str, float]]] = ([], [])
+        name = ""
+        for line in block.strip("\n").splitlines():
+            left, _, context = line.partition(" | ")
+            text = context.strip().removesuffix(" (inline)")
+            if context.startswith("  "):
+                edges[bool(name)].append((text, amount(left.split()[0])))
+            else:
+                name = text
+        if name:
+            found[name] = edges
+    return found
+
+
+@pytest.mark.needs("go")
+@pytest.mark.parametrize("make", [ledger, census])
+def test_callers_and_callees_are_those_of_pprof(tab: Page, tmp_path: Path, make: Any) -> None:
+    """With the values of the calls, also where functions recur."""
+    profile = make()
+    symbolize.write(profile, tmp_path / "p.pb.gz")
+    command = ["go", "tool", "pprof", "-symbolize=none", "-peek", ".", str(tmp_path / "p.pb.gz")]
+    theirs = peeked(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert len(theirs) > 10
+    show(tab, tmp_path, picture_of(stacks_of(profile), "p"), "#view=peek")
+    rows = """[...document.querySelectorAll('#peek tbody')].map(body => [...body.rows].slice(1)
+        .filter(row => row.cells.length > 1)
+        .map(row => [row.querySelector('button')?.textContent, row.cells[0].textContent]))"""
+    names = tab.run("symbolizePage.data.names")
+    for name, edges in theirs.items():
+        tab.run(f"symbolizePage.peek.open({names.index(name)})")
+        callers, _, callees = tab.run(rows)
+        for ours, expected in zip((callers, callees), edges, strict=True):
+            near = [(other, pytest.approx(value, rel=0.006)) for other, value in sorted(expected)]
+            assert sorted((other, amount(value)) for other, value in ours) == near, name
+
+
+def test_peek_leads_from_function_to_function(tab: Page, tmp_path: Path) -> None:
+    """Each name to its own callers and callees; a difference has both values."""
+    show(tab, tmp_path, demo(), "#view=table")
+    tab.run("document.querySelector('[aria-label=\"Callers of inflate\"]').click()")
+    assert re.sub(r"\s+", " ", tab.text("#peek table")).split("Callers ")[1] == (
+        "150 ns 15.0 % 60.0 % draw program 100 ns 10.0 % 40.0 % parse program "
+        "Function 250 ns 25.0 % 100.0 % inflate lib 150 ns 15.0 % 60.0 % in itself "
+        "Callees 100 ns 10.0 % 40.0 % memcpy program"
+    )
+    tab.run("[...document.querySelectorAll('#peek button')].find(each => each.textContent === 'memcpy').click()")
+    assert [name for name in ("inflate", "fill") if name not in tab.text("#peek")] == []
+    show(tab, tmp_path, tree_of({"main": {"f": 30}}, base={"main": {"f": 10}}), "#view=peek&sandwich=0")
+    assert re.sub(r"\s+", " ", tab.text("#peek tbody:last-child")) == "Callees 10 ns 30 ns +20 ns 0.0 points f program"
 
 
 def test_table_of_many_functions(tab: Page, tmp_path: Path) -> None:

@@ -50,10 +50,11 @@ def read_data(text: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     (size,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + size])
     columns, start = {}, 8 + size
-    for name, dtype, count in header["columns"]:
+    for name, dtype, count, factor in header["columns"]:
         width = np.dtype(DTYPES[dtype]).itemsize
         planes = np.frombuffer(data, np.uint8, count * width, start).reshape(width, count)
         columns[name] = np.ascontiguousarray(planes.T).view(DTYPES[dtype]).ravel()
+        columns[name] = columns[name] * np.int64(factor) if factor != 1 else columns[name]
         start += -(-count * width // 8) * 8
     assert start == len(data)
     return header, columns

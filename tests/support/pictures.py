@@ -1,12 +1,14 @@
 """Made pictures for tests of the page."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from symbolize.analysis import CallTree, FrameFlag, FrameNames, LineTotals
 from symbolize.page import Picture
+from symbolize.page.slices import SliceKey, Slices
 from symbolize.profile import NONE
 
 HOSTILE = [
@@ -126,3 +128,34 @@ def large_picture(stacks: int = 100_000, depth: int = 30, functions: int = 6000)
         names, np.array(parent, np.int32), np.array(frame, np.int32), flags, values, values, np.zeros(0, np.int64)
     )
     return Picture("large", [("samples", "count"), ("cpu", "nanoseconds")], 1, tree)
+
+
+def with_slices(picture: Picture, threads: int = 24, bins: int = 512) -> Picture:
+    """A picture whose stacks are spread over threads, the first of which have most of them, and over time."""
+    rng = np.random.default_rng(1)
+    tree = picture.tree
+    ends = np.flatnonzero(tree.values.any(axis=1))
+    node = np.concatenate([ends, ends[::3]])  # some in two slices
+    of_thread = np.minimum(rng.geometric(0.15, len(node)) - 1, threads - 1)
+    of_bin = rng.integers(0, bins, len(node))
+    values = tree.values[node]
+    values[: len(ends) : 3] //= 2
+    values[len(ends) :] -= values[: len(ends) : 3]
+    texts = ["", *(f"server 4711 / worker-{i} {4711 + i}" for i in range(threads))]
+    pool = np.arange(threads) % 3 + 1
+    return replace(
+        picture,
+        slices=Slices(
+            keys=[SliceKey("thread", texts), SliceKey("pool", ["", "small", "large", "idle"])],
+            has_threads=True,
+            sets=np.column_stack([np.arange(1, threads + 1), pool]),
+            bins=bins,
+            width=20_000_000,
+            node=node,
+            set=of_thread,
+            bin=of_bin,
+            values=values,
+            sizes=values,
+            notes=[],
+        ),
+    )
