@@ -1,10 +1,10 @@
-"""Compares symbolize with four engines: what at least two of them say is the reference, every difference gets a class.
+"""Compares symbolize with five engines: what at least two of them say is the reference, every difference gets a class.
 
 python benchmarks/agreement.py [--addresses N] [--slow N] [--binaries NAME...] [--file NAME=BINARY[,DEBUG]]
                                [--peers-python PYTHON] [--write PAGE]
 
-Engines: llvm-symbolizer, GNU addr2line, eu-addr2line (some of the addresses, it is slow) and symbolic. Prints tables,
-which docs/correctness.md sums up, and samples of differences without a class on standard error.
+Engines: llvm-symbolizer, GNU addr2line, gimli, symbolic and eu-addr2line (some of the addresses, it is slow). Prints
+tables, which docs/correctness.md sums up, and samples of differences without a class on standard error.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from subjects import KNOWN, Subject, find_subjects  # noqa: E402
 
 from symbolize.elf import ElfImage  # noqa: E402
 
-ENGINES = (p.LLVM, p.GNU, p.SYMBOLIC, p.ELFUTILS)
+ENGINES = (p.LLVM, p.GNU, p.NEWEST_GIMLI, p.SYMBOLIC, p.ELFUTILS)
 FIELDS = ("function", "file", "line", "inline chain")
 
 
@@ -129,7 +129,7 @@ def main() -> int:
         name: list(map(Path, files.split(","))) for name, _, files in (text.partition("=") for text in options.file)
     }
     subjects, missing = find_subjects(options.work.resolve(), given)
-    peers = Peers.find(options.llvm, options.peers_python)
+    peers = Peers.find(options.llvm, options.peers_python, options.work.resolve())
     results = {}
     for subject in subjects:
         if options.binaries and subject.key not in options.binaries:
@@ -154,7 +154,7 @@ def share(count: int, total: int) -> str:
     return f"{100 * count / total:.2f} %" if total else ""
 
 
-SECTION = "## Against four engines"
+SECTION = "## Against five engines"
 TEXT = (
     "`benchmarks/agreement.py` asks symbolize and {engines} for the same random addresses of `.text` (seed 1); "
     "eu-addr2line, which is slow, gets some of them. Compared are the innermost function, its file, its line, and the "

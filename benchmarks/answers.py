@@ -111,6 +111,8 @@ def theirs(name: str, peers: Peers, subject: Subject, folder: Path, vaddrs: Sequ
         found = list(of_addr2line(ask([peers.gnu, "-a", "-i", "-f", "-e", debug], vaddrs, limit)))
     elif name == p.ELFUTILS and peers.elfutils:
         found = list(of_addr2line(ask([peers.elfutils, "-a", "-i", "-f", "-e", debug], vaddrs, limit)))
+    elif program := {p.GIMLI: peers.gimli, p.NEWEST_GIMLI: peers.newest_gimli}.get(name):
+        found = list(of_addr2line(ask([program, debug], vaddrs, limit)))
     elif name == p.SYMBOLIC and peers.symbolic:
         symcache = p.symcache(subject, folder)
         script = [peers.symbolic, p.HERE / "with_symbolic.py"]

@@ -1,5 +1,6 @@
 """The commands that are compared: how each is called, which of them are there, in which versions."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,14 +15,18 @@ from subjects import Subject
 import symbolize
 
 HERE = Path(__file__).resolve().parent
-OURS, LLVM, GNU, ELFUTILS, SYMBOLIC, GSYM = (
+OURS, LLVM, GNU, ELFUTILS, SYMBOLIC, GSYM, GIMLI, NEWEST_GIMLI = (
     "symbolize",
     "llvm-symbolizer",
     "addr2line",
     "eu-addr2line",
     "symbolic",
     "gsym",
+    "gimli 0.27",
+    "gimli, newest",
 )
+CRATES = Path("/usr/share/cargo/registry")
+"""The sources of Debian's packages of crates."""
 
 
 def output_of(*command: str | Path) -> str:
@@ -42,15 +47,18 @@ class Peers:
     elfutils: str | None
     gsym: str | None
     symbolic: Path | None
+    gimli: Path | None
+    newest_gimli: Path | None
 
     @classmethod
-    def find(cls, llvm_version: str, python: Path | None) -> "Peers":
-        """Look for them on the path."""
+    def find(cls, llvm_version: str, python: Path | None, work: Path) -> "Peers":
+        """Look for them on the path; those of gimli are built in the folder `work`."""
         if python is not None and not output_of(python, "-c", "import symbolic; print('found')").startswith("found"):
             python = None
         llvm = shutil.which(f"llvm-symbolizer-{llvm_version}") or shutil.which("llvm-symbolizer")
         gsym = shutil.which(f"llvm-gsymutil-{llvm_version}") or shutil.which("llvm-gsymutil")
-        return cls(llvm, shutil.which("addr2line"), shutil.which("eu-addr2line"), gsym, python)
+        on_path = [shutil.which(name) for name in ("addr2line", "eu-addr2line")]
+        return cls(llvm, *on_path, gsym, python, gimli(work), newest_gimli(work))
 
     def versions(self) -> dict[str, str]:
         """The version of each, or that it is missing."""
@@ -66,6 +74,8 @@ class Peers:
             "GNU addr2line": version(self.gnu, r"\d+\.\d[\d.]*(?=$|\n)"),
             "eu-addr2line": version(self.elfutils, r"0\.\d+"),
             "symbolic": output_of(self.symbolic, "-c", of_symbolic).strip() if self.symbolic else "not there",
+            GIMLI: "with addr2line 0.19, of Debian's crates" if self.gimli else "not there",
+            NEWEST_GIMLI: f"that of {output_of('rustc', '--version').strip()}" if self.newest_gimli else "not there",
         }
 
     def lookups(self, subject: Subject, addresses: Path, names: Sequence[str] = (LLVM,)) -> list[Contender]:
@@ -75,6 +85,8 @@ class Peers:
             LLVM: [self.llvm, f"--obj={debug}", "--output-style=JSON", "--inlines", "--demangle"],
             GNU: [self.gnu, "-i", "-f", "-C", "-e", debug],
             ELFUTILS: [self.elfutils, "-i", "-f", "-C", "-e", debug],
+            GIMLI: [self.gimli, debug],
+            NEWEST_GIMLI: [self.newest_gimli, debug],
         }
         return [Contender(name, commands[name], addresses) for name in names if commands[name][0]]
 
@@ -102,6 +114,30 @@ class Peers:
             lines.write_text("".join(f"{line} {gsym(subject, folder)}\n" for line in addresses.read_text().split()))
             result.append(Contender(GSYM, [self.gsym, "--addresses-from-stdin"], lines))
         return result
+
+
+def gimli(work: Path) -> Path | None:
+    """The program of this folder with Debian's crates (librust-addr2line-dev, librust-object-dev); None without."""
+    folder = work / "gimli"
+    if CRATES.is_dir() and not folder.exists() and shutil.which("cargo"):
+        shutil.copytree(HERE / "programs" / "gimli", folder)
+        (folder / ".cargo").mkdir()
+        config = f'[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "{CRATES}"\n'
+        (folder / ".cargo" / "config.toml").write_text(config)
+        subprocess.run(["cargo", "build", "-q", "--release", "--offline"], cwd=folder, check=False)
+    program = folder / "target" / "release" / "gimli-frames"
+    return program if program.exists() else None
+
+
+def newest_gimli(work: Path) -> Path | None:
+    """The same with what the Rust compiler carries for its own backtraces; None without one that has it."""
+    program = work / "gimli-newest"
+    if not program.exists() and (compiler := shutil.which("rustc")):
+        work.mkdir(parents=True, exist_ok=True)
+        source = HERE / "programs" / "gimli" / "src" / "main.rs"
+        command = [compiler, "--edition", "2021", "-O", "--cfg", "newest", "-o", program, source]
+        subprocess.run(command, env={**os.environ, "RUSTC_BOOTSTRAP": "1"}, check=False, capture_output=True)
+    return program if program.exists() else None
 
 
 def count(threads: int) -> str:

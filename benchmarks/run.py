@@ -68,7 +68,7 @@ def main() -> None:
     if options.binaries:
         subjects = [subject for subject in subjects if subject.key in options.binaries]
         missing = {key: why for key, why in missing.items() if key in options.binaries}
-    peers = Peers.find(options.llvm, options.peers_python)
+    peers = Peers.find(options.llvm, options.peers_python, options.work.resolve())
     runs = options.runs or (3 if options.quick else 7)
     parts = []
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder:

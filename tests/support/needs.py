@@ -30,6 +30,7 @@ DEBIAN = {
     "bash": ["bash"],
     "binutils": ["addr2line", "c++filt", "nm", "objcopy", "objdump", "readelf", "strip"],
     "chromium": ["chromium"],
+    "cargo": ["cargo"],
     "clang-19": ["asan_symbolize-19", "clang++-19", "clang-19"],
     "debuginfod": ["debuginfod", "debuginfod-find"],
     "elfutils": ["eu-strip"],
@@ -127,7 +128,7 @@ def find(name: str) -> str:
             found = _sanitizer(find("clang++-19"))
         case "libstdc++.so.6":
             found = name if _loads(name) else None
-        case "rustc":
+        case "rustc" | "cargo":
             found = shutil.which(name) or shutil.which(name, path=str(Path.home() / ".cargo" / "bin"))
         case _:
             found = shutil.which(name) or (_later_llvm(name.removesuffix(SUFFIX)) if name.endswith(SUFFIX) else None)
