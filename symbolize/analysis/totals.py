@@ -64,11 +64,13 @@ class CallTree:
         add_to_parents(self.parent.data, totals.data)
         return totals
 
-    def children(self, weights: Float64, least: float) -> dict[int, list[int]]:
-        """The children of each node, the heaviest first, without those whose weight is below `least` or 0."""
+    def children(self, weights: Float64, least: float, limit: int | None = None) -> dict[int, list[int]]:
+        """The children of each node, the heaviest first, without those whose weight is below `least` or 0; of more than
+        `limit` the heaviest ones of all, whose parents are among them."""
         shown = np.flatnonzero(weights >= max(least, np.finfo(np.float64).tiny))
         children: dict[int, list[int]] = {}
-        for node in shown[np.argsort(-weights[shown], kind="stable")].tolist():
+        most = None if limit is None else limit + 1  # with the root
+        for node in shown[np.argsort(-weights[shown], kind="stable")][:most].tolist():
             if node:
                 children.setdefault(int(self.parent[node]), []).append(node)
         return children

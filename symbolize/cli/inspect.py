@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from symbolize.cli.arguments import Parser
 from symbolize.cli.console import EXIT_DONE, EXIT_FAILED, print_error, print_output
-from symbolize.cli.options import add_list
+from symbolize.cli.options import add_form_options, add_list, limit_of
 from symbolize.core.errors import InputError, UsageError, printable
 from symbolize.core.files import no_such
 
@@ -23,7 +23,8 @@ TYPES = {
 }
 CODE = {"here": "in the file", "elsewhere": "not in the file, which is a debug file", "none": "none"}
 MAX_ROWS = 32
-"""Segments, libraries and attempts that are printed; JSON has all."""
+"""Segments, libraries and attempts that are printed."""
+PROFILE_COLUMNS = "stacks", "value", "began", "lasts", "profile"
 MAX_VALUES = 8
 MAX_TEXT = 48
 """Values of a label that are printed, and letters of each."""
@@ -42,6 +43,7 @@ def run_inspect(arguments: Sequence[str]) -> int:
         if not os.path.exists(folder):
             raise UsageError(f"{folder}: {no_such(folder, 'folder or file')}")
     code, found = EXIT_DONE, []
+    limit = limit_of(options)
     for path in options.files:
         problem = ""
         try:
@@ -60,12 +62,19 @@ def run_inspect(arguments: Sequence[str]) -> int:
             continue
         if options.json:
             found.append(as_data(inspection))
+        elif options.markdown:
+            print_output("\n".join(markdown(inspection, limit or MAX_ROWS)) + "\n\n", flush=True)
         else:
-            print_output("\n".join(text(inspection)) + "\n", flush=True)
+            print_output("\n".join(text(inspection, limit or MAX_ROWS)) + "\n", flush=True)
     if options.json:
         import json
 
-        print_output(json.dumps({"schema_version": 1, "files": found}, indent=1) + "\n", flush=True)
+        from symbolize.report.json import bounded
+
+        cuts: list[dict[str, object]] = []
+        files = [bounded(each, limit or MAX_ROWS, cuts, f"files[{number}]") for number, each in enumerate(found)]
+        data = {"schema_version": 1, "files": files, "truncated": bool(cuts), "cuts": cuts}
+        print_output(json.dumps(data, indent=1) + "\n", flush=True)
     return code
 
 
@@ -89,7 +98,7 @@ def inspect_parser() -> Parser:
         help="folder to search for files that belong to FILE\n(default: the folder of FILE and its subfolders); may be "
         "given several times",
     )
-    result.group("Output").add_argument("--json", action="store_true", help="print JSON")
+    add_form_options(result, "entries of each kind", f"{MAX_ROWS}; with --json 1000, with --markdown 100")
     return result
 
 
@@ -108,9 +117,42 @@ def as_data(value: Any) -> Any:
     return value
 
 
-def text(inspection: Inspection) -> Iterator[str]:
+def text(inspection: Inspection, limit: int) -> Iterator[str]:
     """An inspection as lines of text."""
-    yield f"{printable(inspection.path)}: {inspection.kind}, {count(inspection.size, 'byte')}"
+    yield heading(inspection)
+    profiles = named_profiles(inspection)
+    if profiles:
+        rows = [PROFILE_COLUMNS, *map(profile_cells, profiles[:limit])]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(PROFILE_COLUMNS) - 1)] + [0]
+        for row in rows:
+            yield "  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+    if len(profiles) > limit:
+        yield f"  and {len(profiles) - limit:,} more, which --json shows"
+    for name, value in shown_rows(inspection, limit):
+        yield f"  {name:<16} {printable(value)}"
+    yield f"  {printable(inspection.conclusion)}."
+
+
+def markdown(inspection: Inspection, limit: int) -> Iterator[str]:
+    """An inspection as lines of Markdown."""
+    from symbolize.analysis.markdown import MAX_SENTENCE, code, more, table_rows
+
+    yield from (f"### {code(heading(inspection))}", "")
+    profiles = named_profiles(inspection)
+    if profiles:
+        yield from table_rows(PROFILE_COLUMNS, map(profile_cells, profiles[:limit]))
+        yield from ("", more(min(limit, len(profiles)), len(profiles), "profiles"), "")
+    yield from table_rows(("what", "value"), shown_rows(inspection, limit), MAX_SENTENCE)
+    yield from ("", code(f"{inspection.conclusion}.", MAX_SENTENCE))
+
+
+def heading(inspection: Inspection) -> str:
+    """The first line on an inspection."""
+    return f"{printable(inspection.path)}: {inspection.kind}, {count(inspection.size, 'byte')}"
+
+
+def shown_rows(inspection: Inspection, limit: int) -> Iterator[tuple[str, str]]:
+    """The rows of an inspection, title and text: `limit` of each title, then how many there are more."""
     rows: list[tuple[str, str]] = []
     if inspection.elf is not None:
         rows += elf_rows(inspection.elf)
@@ -124,41 +166,32 @@ def text(inspection: Inspection) -> Iterator[str]:
         )
         rows.append(("library", f"{library.name}: {stored}, {count(library.size, 'byte')}, {content}"))
     if inspection.profiles is not None:
-        yield from profile_table(inspection.profiles)
         rows += profile_rows(inspection.profiles)
     rows += [("problem", problem) for problem in inspection.problems]
     shown: dict[str, int] = {}
     for name, value in rows:
         shown[name] = shown.get(name, 0) + 1
-        if shown[name] <= MAX_ROWS:
-            yield f"  {name:<16} {printable(value)}"
+        if shown[name] <= limit:
+            yield name, value
     for name, number in shown.items():
-        if number > MAX_ROWS:
-            yield f"  {name:<16} and {number - MAX_ROWS} more, which --json shows"
-    yield f"  {printable(inspection.conclusion)}."
+        if number > limit:
+            yield name, f"and {number - limit} more, which --json shows"
 
 
-def profile_table(profiles: Sequence[ProfileContent]) -> Iterator[str]:
-    """The profiles of a trace as a table; nothing for an input with one that has no name."""
+def named_profiles(inspection: Inspection) -> Sequence[ProfileContent]:
+    """The profiles of a trace; none of an input with one that has no name."""
+    profiles = inspection.profiles or ()
+    return profiles if profiles and profiles[0].name else ()
+
+
+def profile_cells(profile: ProfileContent) -> tuple[str, ...]:
+    """A profile of a trace as a row of PROFILE_COLUMNS."""
     from symbolize.analysis.units import quantity_of
 
-    if not profiles[0].name:
-        return
-    rows = [("stacks", "value", "began", "lasts", "profile")]
-    for each in profiles[:MAX_ROWS]:
-        kind = each.sample_types[each.default_type]
-        value = quantity_of(kind.total, kind.type, kind.unit)
-        lasts = f"{each.seconds:,.1f} s" if each.seconds else "-"
-        rows.append((f"{each.samples:,}", value, each.began or "-", lasts, each.title))
-    widths = [max(len(printable(row[column])) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield (
-            "  "
-            + "  ".join(f"{printable(text):>{width}}" for text, width in zip(row[:4], widths, strict=False))
-            + (f"  {printable(row[4])}")
-        )
-    if len(profiles) > MAX_ROWS:
-        yield f"  and {len(profiles) - MAX_ROWS:,} more, which --json shows"
+    kind = profile.sample_types[profile.default_type]
+    value = quantity_of(kind.total, kind.type, kind.unit)
+    lasts = f"{profile.seconds:,.1f} s" if profile.seconds else "-"
+    return tuple(map(printable, (f"{profile.samples:,}", value, profile.began or "-", lasts, profile.title)))
 
 
 def profile_rows(profiles: Sequence[ProfileContent]) -> Iterator[tuple[str, str]]:

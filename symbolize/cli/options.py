@@ -23,6 +23,9 @@ MERGE_ALL: Final = "all"
 """What --merge makes one profile of all inputs with."""
 MERGED: Final = "merged"
 """What that profile is called."""
+MOST_JSON: Final = 1000
+MOST_MARKDOWN: Final = 100
+"""Rows that these have by default, where the text has all."""
 NO_SAMPLES: Final = -1.0
 """The coverage of what has no samples: below any limit."""
 
@@ -207,6 +210,30 @@ def add_merge_options(parser: Parser, may_merge: bool) -> None:
             help="with --merge all, keep the sample types that not all inputs have,\nwith zeros where one has none. "
             "Without it they are left out",
         )
+
+
+def add_form_options(parser: Parser, rows: str, default: str) -> None:
+    """Add the options for other forms of a table than text, and for how many `rows` it has; by `default` how many in
+    text."""
+    group = parser.group("Output")
+    forms = group.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print JSON, for programs")
+    forms.add_argument("--markdown", action="store_true", help="print Markdown, for the comment on a change")
+    group.add_argument(
+        "-n",
+        "--limit",
+        metavar="N",
+        type=at_least_one,
+        help=f"{rows}, at most\n(default: {default})",
+    )
+
+
+def limit_of(options: argparse.Namespace) -> int | None:
+    """How many rows a table has that is not limited as text."""
+    if options.limit is None and (options.json or options.markdown):
+        return MOST_JSON if options.json else MOST_MARKDOWN
+    limit: int | None = options.limit
+    return limit
 
 
 def add_volume_options(parser: Parser, verbose: str) -> None:

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from symbolize.cli.arguments import Parser
 from symbolize.cli.commands import COMMANDS
@@ -20,11 +20,13 @@ from symbolize.cli.options import (
     MERGED,
     NO_SAMPLES,
     add_cache_options,
+    add_form_options,
     add_input_options,
     add_naming_options,
     add_volume_options,
     below_text,
     binary_roots,
+    limit_of,
     load_options,
     merges_all,
     open_cache,
@@ -367,10 +369,12 @@ def run_plan(arguments: Sequence[str]) -> int:
     from symbolize.cli.hints import OPTION_HINTS
     from symbolize.formats.open import load_all
     from symbolize.pipeline import Symbolizer
-    from symbolize.report.json import as_plan
-    from symbolize.report.text import render_plan
+    from symbolize.report.json import as_plan, bounded, render
+    from symbolize.report.text import plan_markdown, render_plan
 
     options = plan_parser().parse_args(arguments)
+    limit = limit_of(options)
+    how: dict[str, Any] = {"verbose": options.verbose, "hints": OPTION_HINTS, "limit": limit}
     binaries = binary_roots(options)
     servers = Unasked([host(url) for url in options.debuginfod]) if options.debuginfod else None
     asked = asked_for(options, binaries=binaries)
@@ -387,13 +391,21 @@ def run_plan(arguments: Sequence[str]) -> int:
             for each in found:
                 report = symbolizer.plan(each.profile)
                 if options.json:
-                    name = profile_name(source, each, len(found) > 1)
-                    print_output(json.dumps(as_plan(report, name)) + "\n", flush=True)
+                    assert limit is not None
+                    if len(report.mappings) > limit:
+                        report.mappings = report.by_weight(unused=True)
+                    cuts: list[dict[str, object]] = []
+                    data = bounded(as_plan(report, profile_name(source, each, len(found) > 1)), limit, cuts)
+                    print_output(render(data | {"truncated": bool(cuts), "cuts": cuts}), flush=True)
                     continue
                 several = len(options.profiles) > 1 or len(found) > 1
+                if options.markdown:
+                    title = title_of(source, each, several)
+                    print_output("\n".join(plan_markdown(report, title, **how)) + "\n\n", flush=True)
+                    continue
                 heading = f"{printable(title_of(source, each, several))}:\n" if several else ""
                 colour, width = has_colour(sys.stdout), width_of(sys.stdout)
-                text = render_plan(report, verbose=options.verbose, colour=colour, hints=OPTION_HINTS, width=width)
+                text = render_plan(report, colour=colour, width=width, **how)
                 print_output(heading + text + "\n" * several, flush=True)
     return code
 
@@ -405,13 +417,13 @@ def plan_parser() -> Parser:
         "Show which binaries and debug files would be used for a profile, which would be fetched and which are "
         "missing, without symbolizing it and without the network.",
         ["[OPTIONS] PROFILE..."],
-        brief=("-b", "--debuginfod", "--json", "-v"),
+        brief=("-b", "--debuginfod", "--json", "--markdown", "-v"),
         epilog="Exit codes: 0 done, 1 a profile cannot be read, 2 usage.",
     )
     add_profiles(result)
     add_input_options(result, may_look_here=True)
     add_cache_options(result)
-    result.group("Output").add_argument("--json", action="store_true", help="print a line of JSON for each profile")
+    add_form_options(result, "mappings, the heaviest ones", "all; with --json 1000, with --markdown 100")
     result.group("General").add_argument(
         "-v", "--verbose", action="store_true", help="also list all attempts, and unused mappings"
     )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from symbolize.cli.arguments import Parser
 from symbolize.cli.console import EXIT_DONE, EXIT_FAILED, print_error, print_output
 from symbolize.cli.inputs import add_profiles
-from symbolize.cli.options import at_least_one, merges_all, percentage
+from symbolize.cli.options import add_form_options, limit_of, merges_all, percentage
 from symbolize.cli.shown import (
     SHOW_BRIEF,
+    Shown,
     add_normalize_option,
     add_show_options,
     add_source_options,
@@ -31,9 +32,12 @@ from symbolize.core.terminal import Style, has_colour, width_of
 
 if TYPE_CHECKING:
     from symbolize.analysis import Stacks
+    from symbolize.analysis.tables import ShownTable
 
 ROWS = 30
 HEADING_LINES = 2
+FORMS = "--json", "--markdown"
+UNLIMITED = "all; with --json 1000, with --markdown 100"
 
 
 EXIT_CODES = "Exit codes: 0 done, 1 an input, binary or server failed, 2 usage, 130 interrupted."
@@ -45,29 +49,22 @@ def top_parser() -> Parser:
         "symbolize top",
         "Print the functions with the most value of their own, as pprof -top does.",
         ["[OPTIONS] PROFILE..."],
-        brief=("-n", "--cum", *SHOW_BRIEF),
+        brief=("-n", "--cum", *FORMS, *SHOW_BRIEF),
         epilog=EXIT_CODES,
     )
     add_profiles(result)
-    add_count_option(result)
+    add_form_options(result, "functions", str(ROWS))
     result.group("Output").add_argument("--cum", action="store_true", help="order by total value instead of own value")
     add_show_options(result)
     return result
 
 
-def add_count_option(parser: Parser) -> None:
-    """Add the option for the number of rows."""
-    parser.group("Output").add_argument(
-        "-n", "--count", metavar="N", type=at_least_one, default=ROWS, help=f"rows (default: {ROWS})"
-    )
-
-
 def run_top(arguments: Sequence[str]) -> int:
     """Print the functions of each profile. The exit code."""
     options = top_parser().parse_args(arguments)
-    from symbolize.analysis.text import top_lines
+    from symbolize.analysis.tables import top_table
 
-    return print_each(options, lambda stacks: top_lines(stacks, options.count, options.cum, width()))
+    return print_each(options, lambda stacks: top_table(stacks, options.limit or ROWS, options.cum))
 
 
 def tree_parser() -> Parser:
@@ -76,7 +73,7 @@ def tree_parser() -> Parser:
         "symbolize tree",
         "Print the call tree, the heaviest branch first, from the root or the leaves on.",
         ["[OPTIONS] PROFILE..."],
-        brief=("--callers", "--min", *SHOW_BRIEF),
+        brief=("--callers", "--min", *FORMS, *SHOW_BRIEF),
         epilog=EXIT_CODES,
     )
     add_profiles(result)
@@ -85,6 +82,7 @@ def tree_parser() -> Parser:
     group.add_argument(
         "--min", metavar="PERCENT", type=percentage, default=1.0, help="leave out smaller branches (default: 1)"
     )
+    add_form_options(result, "calls, the heaviest ones", UNLIMITED)
     add_show_options(result)
     return result
 
@@ -92,9 +90,10 @@ def tree_parser() -> Parser:
 def run_tree(arguments: Sequence[str]) -> int:
     """Print the call tree of each profile. The exit code."""
     options = tree_parser().parse_args(arguments)
-    from symbolize.analysis.text import tree_lines
+    from symbolize.analysis.tables import tree_table
 
-    return print_each(options, lambda stacks: tree_lines(stacks, options.min / 100, options.callers, width()))
+    limit = limit_of(options)
+    return print_each(options, lambda stacks: tree_table(stacks, options.min / 100, options.callers, limit))
 
 
 def list_parser() -> Parser:
@@ -103,12 +102,13 @@ def list_parser() -> Parser:
         "symbolize list",
         "Print the source lines of the functions that match REGEX with their values.",
         ["[OPTIONS] REGEX PROFILE", "[OPTIONS] --merge all REGEX PROFILE..."],
-        brief=("--source", "--path-map", *SHOW_BRIEF),
+        brief=("--source", "--path-map", *FORMS, *SHOW_BRIEF),
         epilog=EXIT_CODES,
     )
     result.add_argument("regex", metavar="REGEX", help="regular expression that is searched in names of functions")
     add_profiles(result, 1)
     add_source_options(result)
+    add_form_options(result, "lines", UNLIMITED)
     add_show_options(result)
     return result
 
@@ -120,11 +120,13 @@ def run_list(arguments: Sequence[str]) -> int:
     matches = compiled("REGEX", options.regex)
     with symbolizer_of(options) as symbolizer:
         shown = the_profile(options, options.profiles, symbolizer)
-    from symbolize.analysis.text import list_lines
+    from symbolize.analysis.tables import list_table
 
     stacks = stacks_to_show(options, shown.profile, has_lines=True).only_default()
-    if not print_lines(list_lines(stacks, matches, sources, width())):
+    table = list_table(stacks, matches, sources, limit_of(options))
+    if not table.rows:
         raise InputError(shown.title, f"has no function with source lines that matches {options.regex!r}")
+    print_table(options, table, [TableSubject.of(shown)])
     if not (options.source or options.path_map):
         note(options, "the source files themselves are looked for in the folders of --source")
     return EXIT_DONE if shown.is_complete else EXIT_FAILED
@@ -136,11 +138,11 @@ def diff_parser() -> Parser:
         "symbolize diff",
         "Print the functions whose value changed most between two profiles, BASE and then NEW.",
         ["[OPTIONS] BASE NEW", "[OPTIONS] --merge all BASE NEW..."],
-        brief=("-n", "--normalize", *SHOW_BRIEF),
+        brief=("-n", "--normalize", *FORMS, *SHOW_BRIEF),
         epilog=EXIT_CODES,
     )
     add_profiles(result, 2)
-    add_count_option(result)
+    add_form_options(result, "functions", str(ROWS))
     add_normalize_option(result)
     add_show_options(result)
     return result
@@ -153,18 +155,20 @@ def run_diff(arguments: Sequence[str]) -> int:
         first, *others = options.profiles
         base, new = (the_profile(options, each, symbolizer) for each in ([first], others))
     from symbolize.analysis import difference
-    from symbolize.analysis.text import difference_lines
+    from symbolize.analysis.tables import difference_table
 
     note_extent(options, new, base.profile)
     both = (stacks_to_show(options, each.profile) for each in (new, base))
     stacks = difference(*both, normalize=options.normalize).only_default()
-    if print_lines(difference_lines(stacks, options.count, width())) <= HEADING_LINES:
+    table = difference_table(stacks, options.limit or ROWS)
+    print_table(options, table, [TableSubject.of(new)], [TableSubject.of(base)])
+    if not table.rows:
         note(options, "no function differs")
     return EXIT_DONE if base.is_complete and new.is_complete else EXIT_FAILED
 
 
-def print_each(options: argparse.Namespace, lines: Callable[[Stacks], Iterator[str]]) -> int:
-    """Print each profile; one that cannot be read does not stop the others. The exit code."""
+def print_each(options: argparse.Namespace, table_of: Callable[[Stacks], ShownTable]) -> int:
+    """Print the table of each profile; one that cannot be read does not stop the others. The exit code."""
     code = EXIT_DONE
     several = len(options.profiles) > 1 and not merges_all(options)
     with symbolizer_of(options) as symbolizer:
@@ -173,24 +177,58 @@ def print_each(options: argparse.Namespace, lines: Callable[[Stacks], Iterator[s
                 for shown in all_shown(options, sources, symbolizer):
                     if not shown.is_complete:
                         code = EXIT_FAILED
-                    stacks = stacks_to_show(options, shown.profile).only_default()
-                    if shown.name or several:
+                    table = table_of(stacks_to_show(options, shown.profile).only_default())
+                    if (shown.name or several) and not (options.json or options.markdown):
                         print_output(f"{printable(shown.title)}:\n")
-                    print_lines(lines(stacks))
+                    print_table(options, table, [TableSubject.of(shown)])
             except InputError as error:
                 print_error(f"symbolize: {error}")
                 code = EXIT_FAILED
     return code
 
 
-def width() -> int | None:
-    """The width of the lines: that of the terminal, or None for whole lines in a file or pipe."""
-    return width_of(sys.stdout) if sys.stdout is not None and sys.stdout.isatty() else None
+class TableSubject(NamedTuple):
+    """A profile that a table is of, as its reader has to know it: its name, the percentage of its samples in named code
+    if it was symbolized, and which binaries are not proved."""
+
+    name: str
+    leaf_percent: float | None
+    caveats: list[str]
+
+    @classmethod
+    def of(cls, shown: Shown) -> TableSubject:
+        """The profile that is shown."""
+        from symbolize.profile import caveats_of
+
+        return cls(shown.title, shown.named_percent, caveats_of(shown.profile))
 
 
-def print_lines(lines: Iterable[str]) -> int:
-    """Print lines, the first ones as a heading; how many they were."""
-    style, count = Style(has_colour(sys.stdout)), 0
-    for count, line in enumerate(lines, start=1):
-        print_output((style.bold(line) if count <= HEADING_LINES else line) + "\n")
-    return count
+def print_table(
+    options: argparse.Namespace, table: ShownTable, subjects: Sequence[TableSubject], bases: Sequence[TableSubject] = ()
+) -> None:
+    """Print a table in the form that the options ask for. Of a difference there are `bases` too."""
+    if options.json:
+        from symbolize.analysis.tables import valid
+        from symbolize.report.json import TABLE_VERSION, render
+
+        data: dict[str, object] = {"schema_version": TABLE_VERSION, "kind": table.kind}
+        for key, side in (("profiles", subjects), ("base", bases)):
+            data |= {key: [each._asdict() | {"name": valid(each.name)} for each in side]} if side else {}
+        print_output(render(data | table.data()))
+        return
+    if options.markdown:
+        from symbolize.analysis.markdown import code, markdown_lines
+
+        sides = [each for each in (bases, subjects) if each]
+        names = [code(side[0].name) + (f" and {len(side) - 1} more" if side[1:] else "") for side in sides]
+        caveats = [f"{each.name}: {text}" for each in (*bases, *subjects) for text in each.caveats]
+        print_output("\n".join(markdown_lines(table, " → ".join(names), caveats)) + "\n\n")
+        return
+    from symbolize.analysis.text import text_lines
+
+    style = Style(has_colour(sys.stdout))
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()  # lines are whole in a file or pipe
+    for number, line in enumerate(text_lines(table, width_of(sys.stdout) if is_terminal else None)):
+        print_output((style.bold(line) if number < HEADING_LINES else line) + "\n")
+    if table.is_truncated and table.kind in ("calls", "lines"):  # which are whole unless a limit is asked for
+        note(options, f"{len(table.rows):,} of {table.rows_total:,} {table.kind} are shown")

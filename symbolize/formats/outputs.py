@@ -192,10 +192,11 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
 
         return firefox.pieces(stacks, view.title, view.caveats)
     if output.name == "text":
-        from symbolize.analysis.text import difference_lines, top_lines
+        from symbolize.analysis.tables import difference_table, top_table
+        from symbolize.analysis.text import text_lines
 
-        lines = top_lines(stacks) if view.base is None else difference_lines(stacks)
-        lines = chain((f"# {printable(each)}" for each in view.caveats), lines)
+        shown = top_table(stacks) if view.base is None else difference_table(stacks)
+        lines = chain((f"# {printable(each)}" for each in view.caveats), text_lines(shown))
         return (f"{line}\n".encode(errors="backslashreplace") for line in lines)
     from symbolize.formats import table
 

@@ -1,14 +1,16 @@
 """The report as JSON for machines."""
 
 import json
-from typing import Protocol
+from typing import Any, Protocol
 
+from symbolize.analysis.tables import valid
 from symbolize.core.reasons import Reason
 from symbolize.report.advice import TEXTS
 from symbolize.report.model import MappingRow, Report
 
 SCHEMA_VERSION = 2
 PLAN_VERSION = 1
+TABLE_VERSION = 1
 PROFILE_DETAILS = "sample_count", "leaf_value", "symbolized_leaf_value", "shared_value", "decided_value"
 MAPPING_DETAILS = "approximate_lines", "without_lines", "had_names", "tried", "wanted"
 """The fields of a profile and of a mapping that the report on many profiles leaves out."""
@@ -179,6 +181,18 @@ def misses(row: MappingRow) -> list[dict[str, object]]:
         | {"flat": row.missed_flat.get(reason, 0.0)}
         for reason, locations, value in row.misses
     ]
+
+
+def bounded(value: Any, limit: int, cuts: list[dict[str, object]], path: str = "") -> Any:
+    """Plain data with at most `limit` items of each list; `cuts` gets the path and the length of those that had
+    more."""
+    if isinstance(value, dict):
+        return {valid(key): bounded(each, limit, cuts, f"{path}.{valid(key)}") for key, each in value.items()}
+    if isinstance(value, list):
+        if len(value) > limit:
+            cuts.append({"field": path.removeprefix("."), "total": len(value)})
+        return [bounded(each, limit, cuts, f"{path}[{row}]") for row, each in enumerate(value[:limit])]
+    return valid(value) if isinstance(value, str) else value
 
 
 def render(data: dict[str, object]) -> str:

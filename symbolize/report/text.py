@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from symbolize.analysis.markdown import MAX_SENTENCE, code, more, noted, table_rows
 from symbolize.analysis.text import function_lines
 from symbolize.analysis.units import quantity, quantity_of
 from symbolize.core.errors import printable
@@ -296,21 +297,52 @@ def how_sure(row: MappingRow) -> str:
 
 
 def render_plan(
-    report: Report, *, verbose: bool = False, colour: bool = False, hints: Hints = HINTS, width: int = DEFAULT_WIDTH
+    report: Report,
+    *,
+    verbose: bool = False,
+    colour: bool = False,
+    hints: Hints = HINTS,
+    width: int = DEFAULT_WIDTH,
+    limit: int | None = None,
 ) -> str:
     """A mapping a paragraph, the heaviest first: what would be used, what is wanted, what would be missed and why; then
     what to do about it. Lines have `width` cells."""
     style, width = Style(colour), max(width, LEAST_WIDTH)
     advice = Advice(hints)
     advice.add(report)
-    rows = [(row, f"{row.locations:,}", plan_details(row, verbose)) for row in report.by_weight(unused=verbose)]
+    found = report.by_weight(unused=verbose)
+    rows = [(row, f"{row.locations:,}", plan_details(row, verbose)) for row in found[:limit]]
     lines = [*warnings(report, advice, style, width), *mapping_table(report, "locations", rows, style, width)]
-    text = report.no_samples or (
+    lines += [f"and {len(found) - len(rows):,} more"] if len(rows) < len(found) else []
+    lines += ["", *(style.bold(line) for line in wrapped(plan_summary(report), width)), *advice.lines(style, width)]
+    return "\n".join(lines) + "\n"
+
+
+def plan_markdown(
+    report: Report, subject: str, *, verbose: bool = False, hints: Hints = HINTS, limit: int | None = None
+) -> Iterator[str]:
+    """The same as lines of Markdown: a mapping a row of a table."""
+    advice = Advice(hints)
+    advice.add(report)
+    found = report.by_weight(unused=verbose)
+    rows = (
+        (*shares(report, row), f"{row.locations:,}", label(row.name, row.build_id), "; ".join(details))
+        for row, details in ((row, plan_details(row, verbose)) for row in found[:limit])
+    )
+    yield from (f"### Plan for {code(subject)}", "", code(plan_summary(report)), "")
+    headings = ("flat", "cum", "locations", "mapping", "what would be used, and what is missing")
+    yield from table_rows(headings, rows, MAX_SENTENCE)
+    if limit is not None and (rest := more(limit, len(found), "mappings")):
+        yield from ("", rest)
+    yield from noted([*advice.first, *report.cautions, *(f"{what}: {hint}" for what, hint in advice.sentences())])
+
+
+def plan_summary(report: Report) -> str:
+    """How much of a profile there is a binary for."""
+    return report.no_samples or (
         f"there is a binary or a name for {report.leaf_percent:.1f} % of the value, and for {report.percent:.1f} % of "
         "the frames on the stacks"
     )
-    lines += ["", *(style.bold(line) for line in wrapped(text, width)), *advice.lines(style, width)]
-    return "\n".join(lines) + "\n"
 
 
 def plan_details(row: MappingRow, verbose: bool) -> Iterator[str]:

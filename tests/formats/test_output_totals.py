@@ -12,7 +12,8 @@ import pytest
 
 import symbolize
 from symbolize.analysis import Filters, stacks_of
-from symbolize.analysis.text import tree_lines
+from symbolize.analysis.tables import tree_table
+from symbolize.analysis.text import text_lines
 from symbolize.formats.outputs import OUTPUTS, View
 from symbolize.formats.pprof import reader as loader
 from symbolize.profile import Profile
@@ -181,7 +182,7 @@ def test_tree(name: str) -> None:
     made = subject(name)
     bare = sum(values[1] for stack, values in MADE[name] if not stack)
     for callers in (False, True):
-        lines = [line.split() for line in tree_lines(stacks_of(made), 0, callers)]
+        lines = [line.split() for line in text_lines(tree_table(stacks_of(made), 0, callers))]
         assert [f"{bare}ns", f"{100 * bare / total(made):.2f}%"] in [
             line[:2] for line in lines if line[-2:] == ["[no", "stack]"]
         ]

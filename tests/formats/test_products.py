@@ -2,7 +2,7 @@
 
 import gzip
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,8 @@ import pytest
 import symbolize
 from symbolize.analysis import call_tree, stacks_of
 from symbolize.analysis.stacks import CELLS, STEPS
-from symbolize.analysis.text import top_lines, tree_lines
+from symbolize.analysis.tables import ShownTable, top_table, tree_table
+from symbolize.analysis.text import text_lines
 from symbolize.analysis.totals import function_totals
 from symbolize.core.budget import MEMORY, NO_MOST, Budget
 from symbolize.core.errors import InputError
@@ -60,18 +61,18 @@ def loaded(data: bytes) -> list[Profile]:
     return [each.profile for each in load_all(io.BytesIO(data))]
 
 
-def lines(profile: Profile, show: Callable[..., Iterator[str]], *options: Any) -> None:
+def lines(profile: Profile, show: Callable[..., ShownTable], *options: Any) -> None:
     """Make all lines of a table."""
     sink = Sink()
-    for line in show(stacks_of(profile).only_default(), *options):
+    for line in text_lines(show(stacks_of(profile).only_default(), *options)):
         sink.write(line)
 
 
 DOORS: dict[str, Callable[[Profile], object]] = {
     **{each.name: lambda profile, name=each.name: symbolize.write(profile, Sink(), emit=name) for each in OUTPUTS},
-    "top": lambda profile: lines(profile, top_lines),
-    "tree": lambda profile: lines(profile, tree_lines, 0.0),
-    "callers": lambda profile: lines(profile, tree_lines, 0.0, True),
+    "top": lambda profile: lines(profile, top_table),
+    "tree": lambda profile: lines(profile, tree_table, 0.0),
+    "callers": lambda profile: lines(profile, tree_table, 0.0, True),
     "report as json": lambda profile: json.render(json.as_dict(symbolize.symbolize(profile, ()).report, "in", "out")),
     "report as html": lambda profile: html.section(symbolize.symbolize(profile, ()).report, "in", "out"),
     "merge": lambda profile: symbolize.merge([profile, profile]),

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import symbolize
 from symbolize.analysis import Filters, Sources, stacks_of
-from symbolize.analysis.text import list_lines, top_lines, tree_lines
+from symbolize.analysis.tables import list_table, top_table, tree_table
+from symbolize.analysis.text import text_lines
 from symbolize.core.errors import UsageError
 from symbolize.core.expressions import compiled
 from symbolize.core.terminal import cells_of
@@ -207,7 +208,7 @@ def delta() -> Profile:
 
 def test_tree_of_values_that_cancel() -> None:
     """Branches are ordered and left out by their size; figures keep their signs, and their sum is beside the total."""
-    lines = [*tree_lines(stacks_of(delta()), 0.03)]
+    lines = [*text_lines(tree_table(stacks_of(delta()), 0.03))]
     assert lines[0] == "inuse_space: 2.64kB (net 0B)"
     names = ["main", "kept", "gone", "freed", "moved", "back", "swap"]
     assert [line.split()[-1] for line in lines[2:]] == names
@@ -420,11 +421,11 @@ def test_any_profile(stacks: list[tuple[list[Place], list[int]]], filters: Filte
             written(made, output.name, filters=filters or None, base=made if output.has_base else None)
     shown = stacks_of(made, filters or None).only_default()
     for lines in (
-        top_lines(shown, 3, True, 40),
-        tree_lines(shown, 0.01, True, 40),
-        tree_lines(shown, 0.0),
-        list_lines(shown, compiled("REGEX", "."), Sources([])),
+        text_lines(top_table(shown, 3, True), 40),
+        text_lines(tree_table(shown, 0.01, True), 40),
+        text_lines(tree_table(shown, 0.0)),
+        text_lines(list_table(shown, compiled("REGEX", "."), Sources([]))),
     ):
         assert all(line.isprintable() for line in lines)
-    narrow = [*list_lines(shown, compiled("REGEX", "."), Sources([]), 20)][1:]
+    narrow = [*text_lines(list_table(shown, compiled("REGEX", "."), Sources([])), 20)][1:]
     assert all(sum(map(cells_of, line)) <= 20 for line in narrow)
