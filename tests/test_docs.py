@@ -126,7 +126,7 @@ def test_fields_of_the_json_report() -> None:
 def test_fields_of_the_json_of_commands() -> None:
     """The tables of what commands print as JSON have the fields of the schema, in order."""
     defs = json.loads((ROOT / "symbolize" / "report" / "commands.schema.json").read_text())["$defs"]
-    order = ["table", "profile", "functions", "calls", "lines", "changes", "plan", "inspect", "file"]
+    order = ["table", "profile", "functions", "calls", "lines", "changes", "spread", "plan", "inspect", "file"]
     fields = [field for name in order for field in defs[name]["properties"]]
     assert sorted(defs) == sorted(order)
     assert re.findall(r"^\| `(\w+)` \|", page("json-output.md"), re.MULTILINE) == fields

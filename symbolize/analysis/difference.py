@@ -12,7 +12,7 @@ from symbolize.analysis.units import quantity
 from symbolize.core.arrays import Float64, Int32
 from symbolize.core.errors import UsageError, check_count, check_flags
 from symbolize.profile import FunctionChange, Profile, with_sample_type
-from symbolize.profile.sample_types import Column, aligned, kinds_of
+from symbolize.profile.sample_types import Alignment, Column, aligned, kinds_of
 
 
 def difference(new: Stacks, base: Stacks, *, normalize: bool = False) -> Stacks:
@@ -23,13 +23,8 @@ def difference(new: Stacks, base: Stacks, *, normalize: bool = False) -> Stacks:
     With `normalize` the values of `new` are scaled so that its totals are those of `base`: the change is that of the
     shares. Raises UsageError if the sample type that `new` is shown by is not in both.
     """
-    common = aligned(*([(kind.encode(), unit.encode()) for kind, unit in each.types] for each in (new, base))).common()
+    common = common_types(new.types, new.default, base)
     own = [column.row for column in common.columns[0]]
-    if new.default not in own:
-        have = ", ".join("/".join(each) for each in base.types)
-        both = ", ".join(new.types[row][0] for row in own)
-        shown = f"choose a sample type that both have: {both}" if both else "no sample type is in both"
-        raise UsageError(f"the base has no sample type {'/'.join(new.types[new.default])}, only {have}; {shown}")
     (values, totals), (base_values, base_totals) = (
         scaled(stacks, columns) for stacks, columns in zip((new, base), common.columns, strict=True)
     )
@@ -58,6 +53,21 @@ def difference(new: Stacks, base: Stacks, *, normalize: bool = False) -> Stacks:
         default=own.index(new.default),
         totals=np.concatenate((totals, base_totals)),
     )
+
+
+def common_types(types: Sequence[tuple[str, str]], default: int, base: Stacks) -> Alignment:
+    """The sample types that some others have too. Raises UsageError if the one in the row `default` is not among
+    them."""
+    common = aligned(
+        *([(kind.encode(), unit.encode()) for kind, unit in each] for each in (types, base.types))
+    ).common()
+    own = [column.row for column in common.columns[0]]
+    if default not in own:
+        have = ", ".join("/".join(each) for each in base.types)
+        both = ", ".join(types[row][0] for row in own)
+        shown = f"choose a sample type that both have: {both}" if both else "no sample type is in both"
+        raise UsageError(f"the base has no sample type {'/'.join(types[default])}, only {have}; {shown}")
+    return common
 
 
 def changed_functions(

@@ -22,7 +22,7 @@ ELF_MAGIC: Final = b"\x7fELF"
 
 def add_profiles(parser: Parser, count: int = 0) -> None:
     """Add the argument for profiles, `count` of them if that is not 0. Folders and ELF files among them are taken as
-    given with --binaries."""
+    given with --binaries. With --base there may be any number."""
     parser.add_argument("profiles", metavar="PROFILE", nargs="+", help="profile to read, - for standard input")
     parser.adjustments.append(lambda options: sort_inputs(parser, options, count))
 
@@ -36,8 +36,10 @@ def sort_inputs(parser: Parser, options: argparse.Namespace, count: int = 0) -> 
     if found and not profiles:
         what = "a folder" if os.path.isdir(found[0]) else "an ELF file"
         parser.error(f"no profile given: {found[0]} is {what}; usage: {parser.prog} {parser.forms[0]} -b {found[0]}")
+    base = getattr(options, "base", None)
+    bases = [] if base is None else [base] if isinstance(base, str) else base
     may_be_more = MERGE_ALL in (getattr(options, "merge", None) or ())
-    if count and (len(profiles) < count or (len(profiles) > count and not may_be_more)):
+    if count and not bases and (len(profiles) < count or (len(profiles) > count and not may_be_more)):
         parser.error(f"expected {count} profile{'s' * (count > 1)}, not {len(profiles)}: {', '.join(profiles)}")
     is_quiet = getattr(options, "quiet", False)
     for each in found:
@@ -45,8 +47,7 @@ def sort_inputs(parser: Parser, options: argparse.Namespace, count: int = 0) -> 
         if not is_quiet:
             print_error(f"note: {printable(each)} is taken as --binaries")
     options.profiles = profiles
-    base = getattr(options, "base", None)
-    check_names(profiles if base is None else [*profiles, base])
+    check_names([*profiles, *bases])
     if "-" in profiles and not is_quiet and sys.stdin is not None and sys.stdin.isatty():
         print_error("note: waiting for a profile on standard input, which is a terminal")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from symbolize.cli.arguments import Parser
 from symbolize.cli.console import EXIT_DONE, EXIT_FAILED, print_error, print_output
 from symbolize.cli.inputs import add_profiles
-from symbolize.cli.options import add_form_options, limit_of, merges_all, percentage
+from symbolize.cli.options import add_form_options, add_list, limit_of, merges_all, percentage
 from symbolize.cli.shown import (
     SHOW_BRIEF,
     Shown,
@@ -26,7 +26,7 @@ from symbolize.cli.shown import (
     symbolizer_of,
     the_profile,
 )
-from symbolize.core.errors import InputError, printable
+from symbolize.core.errors import InputError, UsageError, printable
 from symbolize.core.expressions import compiled
 from symbolize.core.terminal import Style, has_colour, width_of
 
@@ -136,12 +136,20 @@ def diff_parser() -> Parser:
     """The arguments of `symbolize diff`."""
     result = Parser(
         "symbolize diff",
-        "Print the functions whose value changed most between two profiles, BASE and then NEW.",
-        ["[OPTIONS] BASE NEW", "[OPTIONS] --merge all BASE NEW..."],
-        brief=("-n", "--normalize", *FORMS, *SHOW_BRIEF),
+        "Print the functions whose value changed most between two profiles, BASE and then NEW; or, of several "
+        "recordings a side, those whose share changed by more than the recordings of a side differ.",
+        ["[OPTIONS] BASE NEW", "[OPTIONS] --merge all BASE NEW...", "[OPTIONS] --base BASE [--base BASE]... NEW..."],
+        brief=("-n", "--base", "--normalize", *FORMS, *SHOW_BRIEF),
         epilog=EXIT_CODES,
     )
     add_profiles(result, 2)
+    add_list(
+        result.group("Selection"),
+        "--base",
+        metavar="FILE",
+        help="recording to compare with; given several times, all profiles are recordings\nof one side or the other, "
+        "and a function has changed if its share differs by more than theirs do",
+    )
     add_form_options(result, "functions", str(ROWS))
     add_normalize_option(result)
     add_show_options(result)
@@ -151,9 +159,11 @@ def diff_parser() -> Parser:
 def run_diff(arguments: Sequence[str]) -> int:
     """Print what changed. The exit code."""
     options = diff_parser().parse_args(arguments)
+    bases, others = (options.base, options.profiles) if options.base else (options.profiles[:1], options.profiles[1:])
+    if len(bases) > 1 or (len(others) > 1 and not merges_all(options)):
+        return compare_recordings(options, bases, others)
     with symbolizer_of(options) as symbolizer:
-        first, *others = options.profiles
-        base, new = (the_profile(options, each, symbolizer) for each in ([first], others))
+        base, new = (the_profile(options, each, symbolizer) for each in (bases, others))
     from symbolize.analysis import difference
     from symbolize.analysis.tables import difference_table
 
@@ -165,6 +175,26 @@ def run_diff(arguments: Sequence[str]) -> int:
     if not table.rows:
         note(options, "no function differs")
     return EXIT_DONE if base.is_complete and new.is_complete else EXIT_FAILED
+
+
+def compare_recordings(options: argparse.Namespace, bases: Sequence[str], others: Sequence[str]) -> int:
+    """Print what changed between several recordings a side, of which one is in memory at a time. The exit code."""
+    from symbolize.analysis.spread import Recordings
+
+    if merges_all(options):
+        raise UsageError("--merge all leaves one recording of several, and with several --base their spread counts")
+    if options.normalize:
+        raise UsageError("--normalize has no effect on several recordings: their shares are compared")
+    recordings, subjects, code = Recordings(), list[TableSubject](), EXIT_DONE
+    with symbolizer_of(options) as symbolizer:
+        for source in (*bases, *others):
+            shown = the_profile(options, [source], symbolizer)
+            recordings.add(stacks_to_show(options, shown.profile), shown.title)
+            subjects.append(TableSubject.of(shown))
+            code = code if shown.is_complete else EXIT_FAILED
+    table = recordings.table(len(bases), options.limit or ROWS)
+    print_table(options, table, subjects[len(bases) :], subjects[: len(bases)])
+    return code
 
 
 def print_each(options: argparse.Namespace, table_of: Callable[[Stacks], ShownTable]) -> int:
