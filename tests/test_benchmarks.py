@@ -113,9 +113,9 @@ def test_the_vote() -> None:
 def test_only_its_section_is_replaced() -> None:
     """The section of a page is replaced, or comes at the end; the others stay."""
     replace = module("agreement").replace_section
-    section = "## Against four engines\n\nnew\n"
+    section = "## Against five engines\n\nnew\n"
     assert replace("# Page\n\ntext\n", section) == f"# Page\n\ntext\n\n{section}"
-    old = "# Page\n\n## Against four engines\n\nold\n\n## Other\n\nrest\n"
+    old = "# Page\n\n## Against five engines\n\nold\n\n## Other\n\nrest\n"
     assert replace(old, section) == f"# Page\n\n{section}\n## Other\n\nrest\n"
 
 
