@@ -23,6 +23,10 @@ LONGEST_PAUSE: Final = 0.5
 READ_AT_ONCE: Final = 1 << 20
 MAX_COMPARED: Final = 4096
 """Names in a folder that a mistyped one is compared with."""
+READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+"""How files are opened: without waiting for anything."""
+LOOK: Final = getattr(os, "O_PATH", READ) | os.O_CLOEXEC
+"""How it is looked what is at a path, where the system can without opening it."""
 VALUE_ERRORS: Final = {
     "embedded null": "its name has a NUL",
     "closed file": "it is closed",
@@ -37,18 +41,23 @@ def is_regular(status: os.stat_result) -> bool:
 
 
 def open_regular(path: str | os.PathLike[str]) -> int:
-    """A descriptor to read the regular file at `path`. Raises OSError, also for anything else; it never waits.
+    """A descriptor to read the regular file at `path`. Raises OSError, also for anything else, which is not opened even
+    if it was put there a moment ago; it never waits.
 
-    A FIFO in a cache folder would block forever.
+    A FIFO in a cache folder would block forever, and a device may do something when it is opened.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    place = os.open(path, LOOK)
     try:
-        if not is_regular(os.fstat(descriptor)):
+        if not is_regular(os.fstat(place)):
             raise no_file(path)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+        try:
+            return os.open(f"/proc/self/fd/{place}", READ)
+        except FileNotFoundError:  # without /proc
+            return os.open(path, READ)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+    finally:
+        os.close(place)
 
 
 def require_regular(path: str) -> None:

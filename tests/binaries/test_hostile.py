@@ -78,6 +78,8 @@ def test_nothing_outside_is_opened(tmp_path: Path) -> None:
     elsewhere = (str(outside), "/etc", "/dev", "/proc", "http", "~")
     strange = []
     for path in opened:
+        if path.startswith("/proc/self/fd/"):  # what was opened by its name first, to see that it is a file
+            continue
         real = path if not path.startswith(str(root)) else str(Path(path).resolve())
         if real.startswith(elsewhere) or (".." in path.split("/") and not path.startswith(sys.prefix)):
             strange.append(path)

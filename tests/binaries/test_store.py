@@ -28,7 +28,8 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
     original = os.open
 
     def call(path: str, *arguments: int, **more: int) -> int:
-        opened.append(os.path.basename(path))
+        if not str(path).startswith("/proc/self/fd/"):  # what was just opened to see that it is a file
+            opened.append(os.path.basename(path))
         return original(path, *arguments, **more)
 
     monkeypatch.setattr(index_update.os, "open", call)

@@ -1,16 +1,18 @@
 """Files that processes share: locks, and folders that are bounded; and what is said of errors."""
 
+import errno
 import io
 import json
 import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from symbolize.core.files import CacheFolder, file_lock, os_error_text
+from symbolize.core.files import CacheFolder, file_lock, open_regular, os_error_text
 
 
 def closed(stream: io.IOBase) -> io.IOBase:
@@ -77,3 +79,41 @@ def test_files_with_times_ahead_are_evicted(tmp_path: Path) -> None:
         (tmp_path / f"{name}.table").write_bytes(bytes(1000))
         os.utime(tmp_path / f"{name}.table", (time.time() + 600,) * 2)
     assert CacheFolder(tmp_path, limit=1000).evict(".table") == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "O_PATH"), reason="the system has no O_PATH")
+def test_only_regular_files_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no regular file is not even opened, whatever a path leads to by now: a device may do something then."""
+    opened: list[tuple[str, int]] = []
+    real = os.open
+    monkeypatch.setattr(os, "open", lambda path, flags: opened.append((os.fspath(path), flags)) or real(path, flags))
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("/dev/null")
+    (tmp_path / "file").write_text("text")
+    for path in (tmp_path / "fifo", tmp_path / "link", tmp_path, Path("/dev/zero")):
+        with pytest.raises(OSError, match="is no regular file"):
+            open_regular(path)
+    assert opened and all(flags & os.O_PATH for _, flags in opened)
+    with open(open_regular(tmp_path / "file")) as file:
+        assert file.read() == "text"
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        open_regular(tmp_path / "nothing")
+
+
+def test_without_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where /proc is not mounted files are opened all the same; an error has the path that was asked for."""
+    (tmp_path / "file").write_text("text")
+    real = os.open
+
+    def refuse(error: type[OSError], path: str, flags: int) -> int:
+        if str(path).startswith("/proc/"):
+            raise error(errno.EACCES, "refused", path)
+        return real(path, flags)
+
+    monkeypatch.setattr(os, "open", partial(refuse, FileNotFoundError))
+    with open(open_regular(tmp_path / "file")) as file:
+        assert file.read() == "text"
+    monkeypatch.setattr(os, "open", partial(refuse, PermissionError))
+    with pytest.raises(PermissionError) as caught:
+        open_regular(tmp_path / "file")
+    assert caught.value.filename == str(tmp_path / "file")
