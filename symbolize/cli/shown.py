@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -45,6 +46,8 @@ class Shown(NamedTuple):
     named_percent: float | None = None
 
 
+EVIDENCE: Final = re.compile(r"(?<=supported|nverified): [^()]*\)")
+"""What a verdict is known by, in a sentence on binaries."""
 NAMELESS: Final = "has no names: give the folders with its binaries with -b"
 SHOW_BRIEF: Final = ("-b", *SELECTION_BRIEF, "-v", "-q")
 """The options of `add_show_options` that the short help has."""
@@ -159,11 +162,11 @@ def note_no_values(options: argparse.Namespace, title: str, profile: Profile) ->
 
 
 def note_caveats(options: argparse.Namespace, title: str, profile: Profile) -> None:
-    """Print which binaries are not proved to be those that ran."""
+    """Print which binaries are not proved to be those that ran, without what that is known by."""
     from symbolize.profile import caveats_of
 
     for text in caveats_of(profile):
-        note(options, f"{title}: {text}")
+        note(options, f"{title}: {EVIDENCE.sub(')', text)}")
 
 
 def edited(options: argparse.Namespace, profile: Profile) -> Profile:

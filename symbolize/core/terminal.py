@@ -64,7 +64,7 @@ def wrapped(text: str, width: int, indent: str = "", first: str | None = None) -
         if not is_empty and cells(line) + 1 + cells(word) > width:
             yield line
             line, is_empty = indent, True
-        line += shortened(word, max(width - cells(indent), 1)) if is_empty else " " + word
+        line += shortened(word, max(width - cells(indent), 1), word.startswith("(")) if is_empty else " " + word
         is_empty = False
     yield line
 

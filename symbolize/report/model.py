@@ -203,16 +203,18 @@ class Report:
         """A sentence on the binaries that named something and are not proved to be those that ran, the heaviest first,
         with the share of the value whose leaf they named; none if all are proved."""
         named = (row for row in self.by_weight() if row.symbolized_locations > row.had_names)
-        rows = [row for row in named if row.files and not row.verified]
+        values: dict[tuple[str, Verdict], float] = {}
+        sureness: dict[tuple[str, Verdict], str] = {}
+        for row in named:
+            if row.files and not row.verified:  # a library is mapped by many processes
+                key = module_name(row.name or row.files[0]), row.verdict
+                values[key] = values.get(key, 0.0) + row.symbolized_flat
+                sureness.setdefault(key, row.outcome.sureness)
         total = self.sample_value or 1.0
-        shown = [
-            f"{module_name(row.name or row.files[0])}, {100 * row.symbolized_flat / total:.1f} % "
-            f"({row.outcome.sureness})"
-            for row in rows[:MAX_CAVEATS]
-        ]
-        if more := rows[MAX_CAVEATS:]:
-            share = sum(row.symbolized_flat for row in more) / total
-            shown.append(f"and {len(more)} more, {100 * share:.1f} %")
+        keys = sorted(values, key=lambda key: -values[key])
+        shown = [f"{key[0]}, {100 * values[key] / total:.1f} % ({sureness[key]})" for key in keys[:MAX_CAVEATS]]
+        if more := keys[MAX_CAVEATS:]:
+            shown.append(f"and {len(more)} more, {100 * sum(values[key] for key in more) / total:.1f} %")
         return [f"{NOT_PROVED}{'; '.join(shown)}"] if shown else []
 
     @property

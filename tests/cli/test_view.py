@@ -30,7 +30,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) 
     return streams.out, streams.err
 
 
-NOTE = f"note: {PROFILE}: not proved to be what ran: ledger, 89.2 % (supported: "
+NOTE = f"note: {PROFILE}: not proved to be what ran: ledger, 89.2 % (supported)"
 """What the commands say of a profile without build ids."""
 
 

@@ -554,6 +554,7 @@ def test_shortened() -> None:
     assert shortened_function("namespace::Class::function", 12) == "name…unction"
     assert shortened("abc", 3) == shortened_function("abc", 3) == "abc"
     assert [*wrapped("one two three four", 9, "  ", "- ")] == ["- one two", "  three", "  four"]
+    assert [*wrapped("the file (/usr/lib/x.debug)", 10)] == ["the file", "(…x.debug)"]
 
 
 def test_html_is_escaped_and_alone() -> None:
