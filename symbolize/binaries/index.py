@@ -99,8 +99,8 @@ class BinaryIndex:
 
     @property
     def has_sources(self) -> bool:
-        """Whether there are folders or servers at all."""
-        return bool(self.roots) or self.servers is not None
+        """Whether there are folders or servers at all, or files would be listed."""
+        return bool(self._given) or self.is_listed or self.servers is not None
 
     def _reset(self) -> None:
         self._connection: sqlite3.Connection | None = None

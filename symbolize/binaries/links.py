@@ -13,7 +13,7 @@ which who opens the files has to check.
 
 import os
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -177,6 +177,16 @@ class Companions:
 def unique(paths: Iterable[str]) -> list[str]:
     """The paths without repetitions, in order."""
     return list(dict.fromkeys(paths))
+
+
+def default_folder(environment: Mapping[str, str] | None = None) -> str:
+    """The folder in which debuginfod's client of elfutils keeps files, where DEBUGINFOD_CACHE_PATH says nothing."""
+    variables = os.environ if environment is None else environment
+    home = variables.get("HOME") or "/"
+    old = os.path.join(home, ".debuginfod_client_cache")
+    if os.path.exists(old):
+        return old
+    return os.path.join(variables.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "debuginfod_client")
 
 
 def build_id_files(build_id: str, folders: Sequence[str]) -> list[str]:

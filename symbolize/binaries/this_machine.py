@@ -17,15 +17,30 @@ from symbolize.binaries.build_id import is_build_id, same_build_id
 from symbolize.binaries.finder import plain_names
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.index_update import File, Folder
-from symbolize.binaries.links import SYSTEM, is_plain_name
-from symbolize.core.files import read_limited
+from symbolize.binaries.links import SYSTEM, default_folder, is_plain_name
+from symbolize.binaries.remote import Attempt, Fetched, Kind
+from symbolize.core.files import open_regular, read_limited
 from symbolize.core.mapped_names import is_no_file
+from symbolize.elf import ElfError
 from symbolize.elf.headers import MAX_NOTES_BYTES, gnu_build_id
+from symbolize.elf.probe import CODE, DWARF, HEADER_BYTES, SYMTAB, identify_open
 
 KALLSYMS: Final = "/proc/kallsyms"
 """The symbols of the running kernel, where they are in memory."""
 NOTES: Final = "/sys/kernel/notes"
 """The notes of the running kernel, one of which is its build id."""
+MODULES: Final = "/proc/modules"
+"""The modules of the running kernel, and where they are."""
+MODULE_NOTES: Final = "/sys/module/{}/notes/.note.gnu.build-id"
+MODULE_FOLDER: Final = "/lib/modules/{}"
+KERNELS: Final = (
+    f"{SYSTEM}/boot/vmlinux-{{0}}",
+    f"{SYSTEM}/lib/modules/{{0}}/vmlinux",
+    f"{MODULE_FOLDER.format('{0}')}/build/vmlinux",
+    "/boot/vmlinux-{0}",
+)
+"""Where distributions, and builds, put the kernel of a release with its symbols."""
+PROC: Final = "/proc"
 LOCAL: Final = re.compile(
     "ext[234]|xfs|btrfs|f2fs|zfs|bcachefs|jfs|reiserfs|nilfs2|ubifs|erofs|squashfs|overlay|aufs|"
     "tmpfs|ramfs|rootfs|virtiofs|iso9660|vfat"
@@ -45,19 +60,26 @@ MAX_LINKS: Final = 40
 MAX_PARTS: Final = 256
 MAX_WANTED: Final = 1 << 12
 """Mappings of a profile whose files are looked for."""
+MAX_NAMESPACES: Final = 64
+"""Mount namespaces of containers that are looked into."""
+MAX_IN_CONTAINERS: Final = 1 << 13
+"""Paths that are looked for in them, in all together."""
+MAX_LIST: Final = 1 << 23
+"""Bytes of a list of the kernel's modules, and of a map of our memory."""
+MAX_VDSO: Final = 1 << 18
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 
 
 class FileSystem:
     """The files below `root` that local file systems have, by a mount table (proc_pid_mountinfo(5)) whose mount points
-    are seen from there. Without a table there are none."""
+    are seen from there. Without a table there are none. What is not `ours` may have anything mounted anywhere."""
 
-    def __init__(self, root: str = "/", mounts: str = "/proc/self/mountinfo") -> None:
+    def __init__(self, root: str = "/", mounts: str = "/proc/self/mountinfo", *, ours: bool = True) -> None:
         self._root = root
         self._mounts = read_mounts(mounts)
-        self._trusted = {"/"}
+        self._trusted = {"/"} if ours else set()
         with suppress(OSError):  # the current folder was removed
-            self._trusted.add(self._mount_of(os.getcwd()))
+            self._trusted |= {self._mount_of(os.getcwd())} if ours else set()
 
     def regular(self, path: str) -> tuple[str, os.stat_result] | None:
         """The path of the regular file at an absolute path, all links followed, and its status; None if there is none,
@@ -76,8 +98,8 @@ class FileSystem:
             if not self._is_local(here):
                 return None
             try:
-                status = os.lstat(self._place(here))
-                target = os.readlink(self._place(here)) if stat.S_ISLNK(status.st_mode) else None
+                status = os.lstat(self.place(here))
+                target = os.readlink(self.place(here)) if stat.S_ISLNK(status.st_mode) else None
             except (OSError, ValueError):
                 return None
             if target is not None:
@@ -94,7 +116,8 @@ class FileSystem:
                 return (here, status) if stat.S_ISREG(status.st_mode) else None
         return None
 
-    def _place(self, path: str) -> str:
+    def place(self, path: str) -> str:
+        """Where this process finds a path of the file system."""
         return os.path.join(self._root, path.lstrip("/"))
 
     def _is_local(self, path: str) -> bool:
@@ -138,10 +161,13 @@ class WantedFile(NamedTuple):
 
 
 class ThisMachine:
-    """The files that were looked for, for one profile at a time; `folders` hands them out as a walk below `roots` does.
-    `paths` has the path of each recorded name whose file is there, `problems` a sentence for what does not count."""
+    """The files that were looked for, for one profile at a time; `folders` hands them out as a walk below `roots` does,
+    `fetch` as servers do. `paths` has the path of each recorded name whose file is there, `problems` a sentence for
+    what does not count."""
 
     def __init__(self) -> None:
+        self._system = FileSystem()
+        self._index: BinaryIndex | None = None
         self._listed: dict[str, os.stat_result] = {}
         self.paths: dict[str, str] = {}
         self.problems: list[str] = []
@@ -157,15 +183,14 @@ class ThisMachine:
         claim is void if the file was written after the recording had `begun`, in seconds since 1970: perf, which links
         files into its cache, changes the time of their status."""
         self._listed, self.paths, self.problems = {}, {}, []
+        self._system, self._index = FileSystem(), index
         void, void_paths = set[WantedFile](), set[str]()
-        system = FileSystem()
         wanted = list(dict.fromkeys(wanted))
         if len(wanted) > MAX_WANTED:
             self.problems.append(f"{len(wanted) - MAX_WANTED:,} light mappings were not looked for on this machine")
         wanted = wanted[:MAX_WANTED]
         for each in wanted:
-            names = [name for name in plain_names(each.filename) if name[:1] == "/" and not is_no_file(name)]
-            found = next(filter(None, (self._list(system, name) for name in names)), None)
+            found = next(filter(None, map(self._list, paths_of(each.filename))), None)
             if found is not None and each.is_claim and self._listed[found].st_mtime >= begun:
                 void.add(each)
                 void_paths.add(found)
@@ -175,25 +200,58 @@ class ThisMachine:
             del self._listed[path]
             self.problems.append(f"{path}: was written after the recording began, not used")
         self.paths = {name: path for name, path in self.paths.items() if path not in void_paths}
-        if any(same_build_id(each, running_kernel_id()) for each in kernels):
+        if any(is_build_id(each) and same_build_id(each, running_kernel_id()) for each in kernels):
             with suppress(OSError):  # it is no file of a local file system
                 self._listed[KALLSYMS] = os.stat(KALLSYMS)
-        index.walk_again()
+            for place in KERNELS:
+                self._list(place.format(os.uname().release))
         with_ids = [each for each in wanted if is_build_id(each.build_id) and each not in void]
+        for place in module_files(self._system, {each.filename for each in with_ids}):
+            self._list(place)
+        index.walk_again()
         if not (self._listed or with_ids):
             return
+        lacking: list[WantedFile] = []
         for each in with_ids:
             if not any(entry.has_code for entry in index.with_build_id(each.build_id)):
-                for place in (*kept_places(each.build_id), *debug_places(each.build_id)):
-                    self._list(system, place)
+                kept = [self._list(place) for place in kept_places(each.build_id)]
+                for place in debug_places(each.build_id):
+                    self._list(place)
+                lacking += [each] if not (each.is_claim or any(kept)) else []
+        self._look_in_containers(lacking)
         for entry in [entry for same in index.binaries() for entry in same if not entry.has_dwarf]:
             folder = os.path.dirname(entry.path)
             linked = (folder, f"{folder}/.debug", f"{SYSTEM}{folder}") if is_plain_name(entry.link) else ()
             places = [*(f"{place}/{entry.link}" for place in linked), f"{entry.path}.dwp"]
             places += debug_places(entry.build_id) if entry.build_id else []
             for place in places:
-                self._list(system, place)
+                self._list(place)
         index.walk_again()
+
+    def _look_in_containers(self, wanted: Sequence[WantedFile]) -> None:
+        """List the files at recorded paths in the containers that run, of mappings with build ids that prove: anybody
+        may run a container with any file."""
+        left = MAX_IN_CONTAINERS
+        for system in containers() if wanted else ():
+            for path in dict.fromkeys(path for each in wanted for path in paths_of(each.filename)):
+                if left <= 0:
+                    self.problems.append(f"more than {MAX_IN_CONTAINERS:,} paths in containers were not looked at")
+                    return
+                left -= 1
+                self._list(path, system)
+
+    def fetch(self, build_id: str, kind: str) -> Fetched:
+        """The file of this machine with a build id: one that was looked for, or is where debuggers look."""
+        known = [entry.path for entry in self._index.with_build_id(build_id)] if self._index is not None else []
+        looked_at = map(self._system.regular, (*debug_places(build_id), *kept_places(build_id)))
+        offers = {path: offered(path, build_id) for path in (*known, *(found[0] for found in looked_at if found))}
+        for part in (DWARF, SYMTAB) if kind == "debuginfo" else (CODE,):
+            if path := next((path for path, parts in offers.items() if parts & part), ""):
+                return Fetched(path, "found", [Attempt("this machine", f"found {path}")])
+        return Fetched(None, "missing", [Attempt("this machine", f"no {kind} of {build_id}")])
+
+    def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> None:
+        """Do nothing: the files are here."""
 
     def folders(self, root: str) -> Iterator[Folder]:
         """The listed files, folder by folder."""
@@ -204,19 +262,91 @@ class ThisMachine:
         for folder, files in by_folder.items():
             yield Folder(folder or root, f"{folder.lstrip('/')}/" if folder else "", False, files)
 
-    def _list(self, system: FileSystem, path: str) -> str | None:
+    def _list(self, path: str, system: FileSystem | None = None) -> str | None:
         """List the regular file at a path, if there is one, and return where it is behind all links."""
+        system = system or self._system
         found = system.regular(path)
         if found is None:
             return None
-        self._listed[found[0]] = found[1]
-        return found[0]
+        place = system.place(found[0])
+        self._listed[place] = found[1]
+        return place
+
+
+def paths_of(filename: str) -> list[str]:
+    """The paths that a recorded name may denote."""
+    return [name for name in plain_names(filename) if name[:1] == "/" and not is_no_file(name)]
+
+
+def offered(path: str, build_id: str) -> int:
+    """What a file has, as the bits of `elf.probe`; 0 if it cannot be read or has another build id."""
+    with suppress(ElfError, OSError), open(open_regular(path), "rb", buffering=0) as file:
+        ident = identify_open(file.fileno(), path, file.read(HEADER_BYTES))
+        return ident.offers if ident is not None and same_build_id(ident.build_id, build_id) else 0
+    return 0
+
+
+def containers() -> Iterator[FileSystem]:
+    """The file systems that running processes see, of each mount namespace but ours one. For root only what root set
+    up: in a namespace of a user of its own anybody may mount a file system that does not answer."""
+    with suppress(OSError):
+        ours, user = (os.stat(f"{PROC}/self/ns/{kind}").st_ino for kind in ("mnt", "user"))
+        seen = {ours}
+        for process in sorted((name for name in os.listdir(PROC) if name.isdecimal()), key=int):
+            with suppress(OSError):  # it ended, or is not for us
+                namespace, owner = (os.stat(f"{PROC}/{process}/ns/{kind}").st_ino for kind in ("mnt", "user"))
+                if namespace not in seen and (owner == user or os.geteuid()) and len(seen) <= MAX_NAMESPACES:
+                    seen.add(namespace)
+                    yield FileSystem(f"{PROC}/{process}/root", f"{PROC}/{process}/mountinfo", ours=False)
+
+
+def module_files(system: FileSystem, names: Iterable[str]) -> Iterator[str]:
+    """Where the modules of the running kernel are that are recorded as `[NAME]`."""
+    wanted = {name[1:-1].replace("-", "_") for name in names if name[:1] == "["}
+    folder = MODULE_FOLDER.format(os.uname().release)
+    found = system.regular(f"{folder}/modules.dep") if wanted else None
+    for line in lines_of(found[0]) if found is not None else ():
+        path = line.partition(":")[0]
+        if os.path.basename(path).partition(".ko")[0].replace("-", "_") in wanted:
+            yield os.path.join(folder, path)
+
+
+def lines_of(path: str) -> list[str]:
+    """The lines of a list of the system; none if it cannot be read, or is too long."""
+    with suppress(OSError):
+        return os.fsdecode(read_limited(path, MAX_LIST) or b"").split("\n")
+    return []
+
+
+def is_loaded(name: str, build_id: str, start: int) -> bool:
+    """Whether the kernel has a module of this name and build id at this address: then its symbols are where they were,
+    whenever that was."""
+    loaded = [(line.partition(" ")[0], line.rpartition(" 0x")[2].partition(" ")[0]) for line in lines_of(MODULES)]
+    if not start or (name, f"{start:x}") not in [(each, place.lstrip("0")) for each, place in loaded]:
+        return False
+    return is_build_id(build_id) and same_build_id(id_in_notes(MODULE_NOTES.format(name)), build_id)
+
+
+def own_vdso() -> bytes:
+    """The vdso, which the kernel maps into each process; empty if it cannot be read."""
+    with suppress(OSError, ValueError):
+        ends = next(line.split()[0].split("-") for line in lines_of("/proc/self/maps") if line.endswith("[vdso]"))
+        begin, end = (int(each, 16) for each in ends)
+        with open("/proc/self/mem", "rb", buffering=0) as memory:
+            memory.seek(begin)
+            return memory.read(min(end - begin, MAX_VDSO))
+    return b""
 
 
 def running_kernel_id() -> str:
     """The build id of the running kernel, empty if that is not known."""
+    return id_in_notes(NOTES)
+
+
+def id_in_notes(path: str) -> str:
+    """The build id in a file of the kernel with notes, empty if there is none."""
     with suppress(OSError):
-        return gnu_build_id(memoryview(read_limited(NOTES, MAX_NOTES_BYTES) or b""), sys.byteorder == "big") or ""
+        return gnu_build_id(memoryview(read_limited(path, MAX_NOTES_BYTES) or b""), sys.byteorder == "big") or ""
     return ""
 
 
@@ -235,6 +365,5 @@ def kept_places(build_id: str) -> list[str]:
 
 def cached(build_id: str) -> str:
     """The folder of a build in the cache of debuginfod's client."""
-    from symbolize.binaries.debuginfod.cache import default_folder
-
-    return os.path.join(os.path.abspath(default_folder()), build_id.lower())
+    folder = os.environ.get("DEBUGINFOD_CACHE_PATH") or default_folder()
+    return os.path.join(os.path.abspath(folder), build_id.lower())

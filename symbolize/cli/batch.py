@@ -459,7 +459,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         Storage.of(cache)
     downloads = ""
     if options.debuginfod and "env" not in options.debuginfod:
-        from symbolize.binaries.debuginfod.cache import default_folder as downloads_folder
+        from symbolize.binaries.links import default_folder as downloads_folder
 
         downloads = downloads_folder()
     config = WorkerConfig(

@@ -30,7 +30,8 @@ OPTION_HINTS: Final[Hints] = {
         "add kallsyms or vmlinux (kernel), vdso.so, perf-PID.map or a jitdump (JIT) to a --binaries folder"
     ),
     KERNEL: (
-        "on the recording machine run this as root (beside -b with --local); else add its /proc/kallsyms, or vmlinux"
+        "on the recording machine run this as root (beside -b with --local; after a recording without the build id of "
+        "the kernel, as with --buildid-mmap, with --local -b /proc/kallsyms); else add its /proc/kallsyms, or vmlinux"
     ),
     COMPILED: "add the perf-PID.map or jitdump, which the program writes on request, to a --binaries folder",
     Reason.NOT_FOUND: (

@@ -3,6 +3,7 @@ finds their code while stacks are unwound."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -127,6 +128,9 @@ MAX_POOLED = 256
 """Mappings of one file, in one process or several, that are judged together."""
 MIN_SHARE = 0.5
 """Of the addresses of a profile without a memory map so many lie in the only binary, or it is another one."""
+LISTED, NOTHING = 1, 4
+"""Ranks of a list of symbols, and of no answer at all."""
+NOT_HERE = "not on this machine"
 MAX_ATTEMPTS = 2
 """How often a mapping is resolved whose files change meanwhile."""
 
@@ -138,12 +142,12 @@ Mapper = Callable[[MappingRecord, Binary], tuple[MappedAddresses | None, str]]
 
 
 def begin_of(profile: Profile) -> float:
-    """When a recording began, in seconds since 1970, by the time of its file and how long it took; 0 if that is not
-    known."""
-    try:
-        return os.stat(profile.source).st_mtime - profile.duration_nanos / 1e9 if profile.duration_nanos else 0.0
-    except (OSError, ValueError):
-        return 0.0
+    """When a recording began, in seconds since 1970: as it says, or by the time of its file and how long it took, the
+    earlier of the two; 0 if that is not known."""
+    known = [profile.time_nanos / 1e9] if profile.time_nanos > 0 else []
+    with suppress(OSError, ValueError):
+        known += [os.stat(profile.source).st_mtime - profile.duration_nanos / 1e9] if profile.duration_nanos else []
+    return min(known, default=0.0)
 
 
 class PendingDecode(NamedTuple):
@@ -186,6 +190,7 @@ class MappingResolver:
         self._judge = Judge()
         self._of_file: dict[tuple[str, str], list[MappingRecord]] = {}
         self._by_file: dict[tuple[str, str, int, Binary], Judgement | None] = {}
+        self._not_here: dict[tuple[str, str, AddressKind], Resolution] = {}
         self._huge_pages = HugePages(self._judge, self._find_binary, self._layouts)
 
     @property
@@ -222,17 +227,16 @@ class MappingResolver:
         origin = self._providers.take_apart(profile)
         no_evidence = None if no_evidence is None else no_evidence[origin]
         records = records_of(profile, with_names=self.has_binaries, no_evidence=no_evidence)
-        self._prepare(profile, records[:-1])
         if self._local is not None:
             self._local._prepare(profile, self._local._look_here(profile, records[:-1], also_named))
+        self._prepare(profile, records[:-1])
         return Resolutions(map(self.resolve, records), len(profile.locations))
 
     def _prepare(self, profile: Profile, records: Sequence[MappingRecord]) -> None:
         """Take in what the records of all mappings of a profile say, before each is resolved."""
         self._providers.prepare(profile, records)
         self._huge_pages.prepare(records)
-        self.forget()
-        self._of_file = grouped(records)
+        self._of_file, self._by_file, self._not_here = grouped(records), {}, {}
         is_alone = len(self._roots) == 1 and not has_map(profile) and os.path.isfile(self._roots[0])
         self._only_binary = self._roots[0] if is_alone else ""
         self._prefetch(profile, records)
@@ -280,7 +284,50 @@ class MappingResolver:
             self._local.forget()
 
     def _resolve(self, record: MappingRecord) -> Resolution:
-        """As `resolve`, also if no location is in the mapping."""
+        """As `resolve`, also if no location is in the mapping. What the folders lack is looked for on this machine, and
+        then on servers."""
+        if self._local is None:
+            return self._resolve_by(record, self._servers)
+        result = self._resolve_by(record, None)
+        found = self._of_machine(record, result, self._local)
+        if self._servers is None or (found.binary is not None and not found.wanted):
+            return found
+        fetched = self._resolve_by(record, self._servers)
+        if fetched.binary is not None and source_rank(fetched) < source_rank(found) + (not found.is_local):
+            return fetched
+        tried = [*found.tried, *(each for each in fetched.tried if each not in found.tried)]
+        return replace(found, failures=(*found.failures, *fetched.failures), tried=tried)
+
+    def _of_machine(self, record: MappingRecord, result: Resolution, local: "MappingResolver") -> Resolution:
+        """`result` of the folders, completed by files of this machine with its build id; or what they have where no
+        folder has anything."""
+        machine = local._machine
+        assert machine is not None
+        if result.binary is None:
+            key = record.filename, record.build_id, record.kind
+            found = self._not_here.get(key) or local._resolve(local._here(record))
+            if found.binary is not None:
+                return replace(found, is_local=True, tried=[*result.tried, *found.tried])
+            if found.reason is Reason.NOT_FOUND:  # whatever was sampled of it
+                found = self._not_here[key] = replace(found, detail=found.detail or NOT_HERE)
+            if result.reason in (Reason.NOT_ASKED, Reason.NOT_FOUND):
+                failures = *result.failures, *found.failures
+                return replace(found, mapping=record.mapping, locations=record.rows, failures=failures)
+        elif any(machine.fetch(result.wanted_id, kind).path for kind in result.wanted):
+            found = self._resolve_by(record, machine)
+            return replace(found, is_local=True) if source_rank(found) < source_rank(result) else result
+        return result
+
+    def _resolve_by(self, record: MappingRecord, servers: Servers | None) -> Resolution:
+        """As `_resolve`, by the folders and some servers."""
+        self._index.servers = servers
+        try:
+            return self._resolve_alone(record)
+        finally:
+            self._index.servers = self._servers
+
+    def _resolve_alone(self, record: MappingRecord) -> Resolution:
+        """As `_resolve`, without files of this machine."""
         attempts = [self._attempt(record)]
         while attempts[-1].failure is not None and len(attempts) < MAX_ATTEMPTS:
             attempts.append(self._attempt(record))
@@ -291,12 +338,6 @@ class MappingResolver:
         if result.binary is not None and result.verdict < self._accept:
             detail = f"{', '.join(result.files)} is {result.sureness}"
             result = result.refused(Reason.UNCONFIRMED, detail=detail, files=())
-        if result.binary is None and self._local is not None and self._local.has_binaries:
-            found = self._local._resolve(self._local._here(record))
-            if found.binary is not None:
-                return replace(found, is_local=True, tried=[*result.tried, *found.tried])
-            if result.reason in (Reason.NOT_ASKED, Reason.NOT_FOUND):
-                return replace(found, failures=(*result.failures, *found.failures))
         return result
 
     def pending_decodes(
@@ -363,6 +404,12 @@ class MappingResolver:
                 key = record.build_id, record.filename
                 wanted[key] = wanted.get(key, 0.0) + weight
         founds = [(find_recorded(self._index, *key, fetch=False), weight) for key, weight in wanted.items()]
+        if self._local is not None and (machine := self._local._machine) is not None:
+            founds = [
+                (found, weight)
+                for found, weight in founds
+                if any(machine.fetch(found.wanted_id, kind).path is None for kind in found.wanted)
+            ]
         self._index.servers.prefetch(
             (found.wanted_id, found.wanted, weight) for found, weight in founds if found.wanted
         )
@@ -647,6 +694,11 @@ class MappingResolver:
             detail="",
             problems=[*unreadable, *differing, *binary.refused],
         )
+
+
+def source_rank(found: Resolution) -> int:
+    """How good what answers for a mapping is, as `Binary.rank`, which says what is best by 0."""
+    return found.binary.rank if isinstance(found.binary, Binary) else LISTED if found.binary is not None else NOTHING
 
 
 def lists_for(name: str) -> Sequence[str]:

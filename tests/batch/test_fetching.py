@@ -7,7 +7,7 @@ import pytest
 
 from symbolize.batch.fetching import ANSWERS, Fetcher, WorkerAnswer, WorkerServers, open_client
 from symbolize.binaries import Attempt
-from symbolize.binaries.debuginfod.cache import default_folder
+from symbolize.binaries.links import default_folder
 from symbolize.binaries.remote import Fetched
 from symbolize.elf import read_build_id
 from symbolize.storage.backend import Storage

@@ -5,13 +5,16 @@ import io
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from elftools.elf.elffile import ELFFile
 
 import symbolize
-from symbolize.binaries import this_machine
+from symbolize.binaries import Kind, Unasked, this_machine
+from symbolize.binaries.remote import Fetched
 from symbolize.binaries.this_machine import FileSystem, read_mounts
 from symbolize.cli import main
 from symbolize.core.reasons import Reason
@@ -19,8 +22,12 @@ from symbolize.core.verdict import Verdict
 from symbolize.elf import read_build_id
 from symbolize.profile import IdOrigin
 from symbolize.report.model import MappingRow
+from tests.support import elf_writer
 from tests.support import pprof_writer as w
 from tests.support.fixture_files import BINARIES, GPERFTOOLS
+from tests.support.kernel_image import KERNEL_ID, LINKED, vmlinux
+from tests.support.kernel_modules import MODULE_ID as FILE_ID
+from tests.support.kernel_modules import MODULE_START, write_module
 from tests.support.messages import profile_pb2
 from tests.support.needs import find
 
@@ -174,8 +181,8 @@ class TestVerdicts:
         assert row.locations == 1 and row.symbolized_locations == 0
         assert [reason for reason, _, _ in row.misses] == [Reason.UNCONFIRMED]
 
-    @pytest.mark.parametrize(("age", "is_named"), [(-60, True), (60, False)])
-    def test_claim(self, age: int, is_named: bool, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(("age", "time", "is_named"), [(-60, 0, True), (60, 0, False), (-60, -90, False)])
+    def test_claim(self, age: int, time: int, is_named: bool, tmp_path: Path) -> None:
         """A build id that was read later, by path, is void if the file was written after the recording began."""
         program = tmp_path / "ledger"
         shutil.copy(BINARY, program)
@@ -184,6 +191,7 @@ class TestVerdicts:
         profile.duration_nanos = 10**10
         begin = os.stat(profile.source).st_mtime - 10
         os.utime(program, (begin + age,) * 2)
+        profile.time_nanos = int(time and (begin + time) * 1e9)
         report = symbolize.symbolize(profile, options=symbolize.Options(local=True)).report
         assert bool(report.mappings[0].symbolized_locations) is is_named
         assert any("was written after the recording began" in each for each in report.warnings) is not is_named
@@ -280,6 +288,263 @@ def test_list_of_the_running_kernel(
     assert (row.symbolized_locations, row.verdict) == (19, verdict)
 
 
+@pytest.mark.parametrize(
+    ("start", "offset", "verdict"),
+    [(LINKED + 0x1C600000, 0x1C600000, Verdict.PROVED), (0, 0, Verdict.UNVERIFIED)],
+)
+def test_image_of_the_running_kernel(
+    start: int, offset: int, verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """vmlinux where distributions put it names the kernel that runs, where the profile says where that was."""
+    image = vmlinux(tmp_path / f"boot/vmlinux-{os.uname().release}")
+    monkeypatch.setattr(this_machine, "KERNELS", (f"{tmp_path}/boot/vmlinux-{{0}}",))
+    monkeypatch.setattr(this_machine, "running_kernel_id", lambda: KERNEL_ID)
+    mapping = w.Mapping(
+        start, 0xFFFFFFFFC0000000 if start else 2**64 - 1, start, "[kernel.kallsyms]" + "_text" * bool(start), KERNEL_ID
+    )
+    stacks = [([w.Place(LINKED + offset + 0x1000 * i + 5, 1)], [1]) for i in (3, 70, 400)]
+    profile = symbolize.load(io.BytesIO(w.profile([mapping], stacks)))
+    result = symbolize.symbolize(profile, options=symbolize.Options(local=True))
+    row = result.report.mappings[0]
+    if verdict is Verdict.PROVED:
+        assert {each.name for each in result.top()} == {"f3", "f70", "f400"}
+        assert list(row.files) == [str(image)] and row.verdict is verdict and row.outcome.is_local
+    else:
+        assert row.symbolized_locations == 0
+    monkeypatch.setattr(this_machine, "running_kernel_id", lambda: "34" * 20)
+    assert symbolize.symbolize(profile, options=symbolize.Options(local=True)).report.symbolized_locations == 0
+
+
+MODULE_ID = "56" * 20
+MODULE = 0xFFFFFFFFC0600000
+
+
+def module_run(start: int, build_id: str) -> MappingRow:
+    """What is said of a kernel module with samples at two functions, 16 bytes apart."""
+    places = [([w.Place(start + offset, 1)], [1]) for offset in (0x14, 0x24)]
+    mapping = w.Mapping(start, start + 0x10000, 0, "[nf_tables]", build_id)
+    profile = symbolize.load(io.BytesIO(w.profile([mapping], places)))
+    return symbolize.symbolize(profile, options=symbolize.Options(local=True)).report.mappings[0]
+
+
+def test_loaded_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of the running kernel names a module that is loaded where it was recorded, with that build id, and no
+    other: not one that was loaded anew, nor of another build."""
+    lines = [f"{MODULE + 16 * i:016x} t nft_{i}\t[nf_tables]" for i in range(8)]
+    (tmp_path / "kallsyms").write_text("\n".join([f"{LINKED:016x} T _text", f"{LINKED:016x} T _stext", *lines, ""]))
+    (tmp_path / "modules").write_text(
+        f"other 1 0 - Live 0x0\nnf_tables 69632 0 - Live 0x{MODULE:016x} (OE)\nshort\nnf_tables\n"
+    )
+    (tmp_path / "notes").write_bytes(elf_writer.build_id_note(bytes.fromhex(MODULE_ID)))
+    monkeypatch.setattr("symbolize.resolve.providers.kernel.KALLSYMS", str(tmp_path / "kallsyms"))
+    monkeypatch.setattr(this_machine, "MODULES", str(tmp_path / "modules"))
+    monkeypatch.setattr(this_machine, "MODULE_NOTES", f"{tmp_path}/notes")
+    row = module_run(MODULE, MODULE_ID)
+    assert row.symbolized_locations == 2 and row.verdict is Verdict.PROVED and row.outcome.is_local
+    for start, build_id in ((MODULE + 0x1000, MODULE_ID), (MODULE, "57" * 20), (MODULE, ""), (0x1000, MODULE_ID)):
+        assert module_run(start, build_id).symbolized_locations == 0
+    (tmp_path / "notes").write_bytes(b"")
+    assert module_run(MODULE, MODULE_ID).symbolized_locations == module_run(MODULE, "").symbolized_locations == 0
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_file_of_a_module(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module recorded by its name is the file that the running kernel's list of modules has, if that is the build."""
+    folder = tmp_path / os.uname().release
+    (folder / "kernel/net").mkdir(parents=True)
+    module = write_module(tmp_path / "net.ko").read_bytes()
+    path = folder / f"kernel/net/nf-net.ko{ending}"
+    path.write_bytes(gzip.compress(module) if ending else module)
+    (folder / "modules.dep").write_text(f"kernel/x.ko: \nkernel/net/{path.name}: kernel/x.ko\n/../nf_net.ko\nnf_net")
+    monkeypatch.setattr(this_machine, "MODULE_FOLDER", f"{tmp_path}/{{}}")
+    for build_id in (FILE_ID.hex(), "57" * 20, ""):
+        mapping = w.Mapping(MODULE_START, MODULE_START + 0x4000, 0, "[nf_net]", build_id)
+        profile = symbolize.load(io.BytesIO(w.profile([mapping], [([w.Place(MODULE_START + 0x10, 1)], [1])])))
+        result = symbolize.symbolize(profile, options=symbolize.Options(local=True))
+        if build_id == FILE_ID.hex():
+            row = result.report.mappings[0]
+            assert [each.name for each in result.top()] == ["handle"]
+            assert list(row.files) == [str(path)] and row.verdict is Verdict.PROVED
+        else:
+            assert result.report.symbolized_locations == 0
+
+
+@pytest.mark.skipif(not this_machine.own_vdso(), reason="the kernel maps no vdso")
+def test_vdso_of_this_process(tmp_path: Path) -> None:
+    """The vdso of the kernel that runs names a mapping with its build id, and no other."""
+    (tmp_path / "vdso").write_bytes(this_machine.own_vdso())
+    build_id = read_build_id(str(tmp_path / "vdso"))
+    with open(tmp_path / "vdso", "rb") as file:
+        known = next(
+            each
+            for each in ELFFile(file).get_section_by_name(".dynsym").iter_symbols()
+            if each.name.endswith("clock_gettime") and each["st_info"]["type"] == "STT_FUNC"
+        )
+    start = 0x7FFD12345000
+    for recorded, is_named in ((build_id, True), ("12" * 20, False), ("", False)):
+        mapping = w.Mapping(start, start + 0x2000, 0, "[vdso]", recorded)
+        profile = w.profile([mapping], [([w.Place(start + known["st_value"] + 1, 1)], [1])])
+        result = symbolize.symbolize(symbolize.load(io.BytesIO(profile)), options=symbolize.Options(local=True))
+        assert result.report.symbolized_locations == is_named
+        if is_named:
+            assert result.top()[0].name.endswith("clock_gettime")
+            assert result.report.mappings[0].verdict is Verdict.PROVED
+
+
+class TestContainers:
+    """Files in mount namespaces of running processes."""
+
+    @pytest.fixture
+    def proc(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """A folder as /proc, in which process 7 runs in a container that has the program."""
+        proc = tmp_path / "proc"
+        for process in ("self", "7", "8"):
+            (proc / process / "ns").mkdir(parents=True)
+            (proc / process / "ns/mnt").write_text(process)
+        (proc / "self/ns/user").write_text("user")
+        for process in ("7", "8"):
+            os.link(proc / "self/ns/user", proc / process / "ns/user")
+        (proc / "notes").write_text("no process")
+        (proc / "7/root/srv").mkdir(parents=True)
+        shutil.copy(BINARY, proc / "7/root/srv/ledger")
+        self.mount(proc, "ext4")
+        monkeypatch.setattr(this_machine, "PROC", str(proc))
+        return proc
+
+    def mount(self, proc: Path, kind: str) -> None:
+        """Let the root of the container be of another type."""
+        (proc / "7/mountinfo").write_text(f"36 35 98:0 / / rw - {kind} source rw\n")
+
+    def named(self, tmp_path: Path, build_id: str = read_build_id(str(BINARY)) or "") -> int:
+        """How many locations of the program have names."""
+        return row_of(recorded_at(Path("/srv/ledger"), tmp_path / "p.pb.gz", build_id)).symbolized_locations
+
+    def test_by_build_id(self, proc: Path, tmp_path: Path) -> None:
+        """The file at the recorded path in a container counts if its build id was recorded with the mapping; who runs a
+        container may put any other one there."""
+        build_id = read_build_id(str(BINARY)) or ""
+        row = row_of(recorded_at(Path("/srv/ledger"), tmp_path / "p.pb.gz", build_id))
+        assert row.symbolized_locations > 20 and row.verdict is Verdict.PROVED and row.outcome.is_local
+        assert list(row.files) == [str(proc / "7/root/srv/ledger")]
+        assert self.named(tmp_path, "") == self.named(tmp_path, "12" * 20) == 0
+
+    def test_claim(self, proc: Path, tmp_path: Path) -> None:
+        """A build id that was read later proves nothing."""
+        profile = symbolize.load(
+            recorded_at(Path("/srv/ledger"), tmp_path / "p.pb.gz", read_build_id(str(BINARY)) or "")
+        )
+        profile.id_origins = np.full(len(profile.mappings), IdOrigin.READ_LATER, np.uint8)
+        report = symbolize.symbolize(profile, options=symbolize.Options(local=True)).report
+        assert report.mappings[0].symbolized_locations == 0
+
+    @pytest.mark.parametrize("kind", ["nfs", "fuse", "autofs", "proc", "9p", ""])
+    def test_other_file_systems_are_not_touched(self, kind: str, proc: Path, tmp_path: Path) -> None:
+        """Not even the root of a container is looked at if it is not known to answer by itself."""
+        self.mount(proc, kind)
+        assert self.named(tmp_path) == 0
+
+    def test_namespaces_of_others(self, proc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A user's own container is looked into, and by root none that any user may have made; a process in our
+        namespace, or one that ended, is no container."""
+        (proc / "7/ns/user").unlink()
+        (proc / "7/ns/user").write_text("another")
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        assert self.named(tmp_path) > 20
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        assert self.named(tmp_path) == 0
+        (proc / "7/ns/user").unlink()
+        assert self.named(tmp_path) == 0
+        os.link(proc / "self/ns/user", proc / "7/ns/user")
+        assert self.named(tmp_path) > 20
+        (proc / "7/ns/mnt").unlink()
+        os.link(proc / "self/ns/mnt", proc / "7/ns/mnt")
+        assert self.named(tmp_path) == 0
+
+    def test_links_stay_inside(self, proc: Path, tmp_path: Path) -> None:
+        """A link in a container leads to a file of the container."""
+        (proc / "7/root/srv/ledger").rename(proc / "7/root/ledger")
+        (proc / "7/root/srv/ledger").symlink_to("/../ledger")
+        assert self.named(tmp_path) > 20
+        (proc / "7/root/srv/ledger").unlink()
+        (proc / "7/root/srv/ledger").symlink_to(BINARY)
+        assert self.named(tmp_path) == 0
+
+    def test_number_of_paths(self, proc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Paths in containers are looked at up to a number, which is said."""
+        monkeypatch.setattr(this_machine, "MAX_IN_CONTAINERS", 0)
+        profile = recorded_at(Path("/srv/ledger"), tmp_path / "p.pb.gz", read_build_id(str(BINARY)) or "")
+        report = symbolize.symbolize(profile, options=symbolize.Options(local=True)).report
+        assert report.symbolized_locations == 0
+        assert any("paths in containers were not looked at" in each for each in report.warnings)
+
+
+def stripped(folder: Path) -> Path:
+    """The program without symbols, in a folder of its own."""
+    folder.mkdir()
+    subprocess.run([find("objcopy"), "--strip-all", BINARY, folder / "ledger"], check=True)
+    return folder / "ledger"
+
+
+def test_completes_what_was_given(tmp_path: Path) -> None:
+    """Where a given file is stripped, the complete one of this machine with its build id has the names; a file of
+    another build has none."""
+    given, build_id = stripped(tmp_path / "given"), read_build_id(str(BINARY)) or ""
+    for path, is_named in ((BINARY, True), (BINARIES / "clang-pie/ledger", False)):
+        profile = recorded_at(path, tmp_path / "p.pb.gz", build_id)
+        for options in (symbolize.Options(), symbolize.Options(local=True)):
+            row = symbolize.symbolize(profile, given.parent, options).report.mappings[0]
+            is_whole = is_named and options.local
+            assert (row.symbolized_locations > 20) is row.outcome.is_local is is_whole
+            assert list(row.files) == ([str(BINARY), str(given)] if is_whole else [str(given)])
+    complete = tmp_path / "complete"
+    complete.mkdir()
+    shutil.copy(BINARY, complete)
+    row = symbolize.symbolize(recorded_at(BINARY, tmp_path / "p.pb.gz"), complete, symbolize.Options(local=True)).report
+    assert list(row.mappings[0].files) == [str(complete / "ledger")] and not row.mappings[0].outcome.is_local
+
+
+def test_before_servers(tmp_path: Path) -> None:
+    """Servers are asked for what neither the folders nor this machine have."""
+
+    class Server(Unasked):
+        """Counts what it is asked for."""
+
+        def __init__(self) -> None:
+            self.asked: set[str] = set()
+
+        def fetch(self, build_id: str, kind: Kind) -> Fetched:
+            self.asked.add(build_id)
+            return Fetched(None, "missing")
+
+        def prefetch(self, wanted: Iterable[tuple[str, Sequence[Kind], float]]) -> None:
+            self.asked.update(build_id for build_id, _, _ in wanted)
+
+    build_id = read_build_id(str(BINARY)) or ""
+    given = stripped(tmp_path / "given").parent
+    for path, roots, is_asked in (
+        (BINARY, (), False),
+        (BINARY, (given,), False),
+        (Path("/nowhere"), (), True),
+        (Path("/nowhere"), (given,), True),
+    ):
+        server = Server()
+        profile = recorded_at(path, tmp_path / "p.pb.gz", build_id)
+        with symbolize.Symbolizer(roots, symbolize.Options(local=True), servers=server) as symbolizer:
+            report = symbolizer.symbolize(symbolize.load(profile)).report
+        assert server.asked == ({build_id} if is_asked else set())
+        assert (report.mappings[0].symbolized_locations > 20) is not is_asked
+
+
+def test_what_is_not_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is not here is said to be not on this machine, and not that nothing was given."""
+    profile = str(recorded_at(Path("/srv/ledger"), tmp_path / "p.pb.gz"))
+    assert main(["plan", profile]) == 0
+    shown = capsys.readouterr().out
+    assert "binary not found (not on this machine)" in shown and "no binaries were given" not in shown
+    assert main(["plan", profile, "--no-local"]) == 0
+    assert "no binaries were given" in capsys.readouterr().out
+
+
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without --binaries the commands look here, with it only if --local says so; --no-local never."""
     profile = str(recorded_at(BINARY, tmp_path / "p.pb.gz"))
@@ -295,6 +560,21 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
             assert main([*command, profile, *arguments]) == 0
             shown = capsys.readouterr().out
             assert (f"of this machine: {BINARY}" in " ".join(shown.split()) or "scramble" in shown) is is_named
+
+
+def test_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is not proved is said in one short line, of each library once, with the sum of its mappings."""
+    program, build_id = tmp_path / "ledger", read_build_id(str(BINARY)) or ""
+    shutil.copy(BINARY, program)
+    os.utime(program, (0, 0))
+    parts = [symbolize.load(recorded_at(program, tmp_path / "p.pb.gz", build_id * number)) for number in (0, 1)]
+    merged = symbolize.merge(parts)
+    merged.id_origins = np.full(len(merged.mappings), IdOrigin.READ_LATER, np.uint8)
+    merged.duration_nanos = 1
+    symbolize.write(merged, tmp_path / "both.pb.gz")
+    assert main(["top", str(tmp_path / "both.pb.gz")]) == 0
+    (note,) = (line for line in capsys.readouterr().err.splitlines() if "not proved" in line)
+    assert note == f"note: {tmp_path}/both.pb.gz: not proved to be what ran: ledger, 89.2 % (supported)"
 
 
 def test_given_files_are_not_of_this_machine(tmp_path: Path) -> None:

@@ -110,7 +110,8 @@ def test_output_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{PROF}:\n" not in capsys.readouterr().out
     assert main([str(PROF), str(PERF), "-o", "out"]) == 0
     out = capsys.readouterr().out
-    table = [line.split() for line in out.partition("stacks ")[2].splitlines()[1:3]]
+    assert out.count("without names: 100.0 % binary not found: ") == 2
+    table = [line.split() for line in out.partition("stacks ")[2].splitlines()[1:5:2]]
     assert [(row[0], row[-2], row[-1]) for row in table] == [
         ("328", str(PROF), "ledger-gcc-pie.symbolized.pb.gz"),
         ("293", str(PERF), "spectra-gcc-pie.symbolized.pb.gz"),
@@ -335,8 +336,12 @@ def test_version_without_the_compiled_core(capsys: pytest.CaptureFixture[str], m
 
 
 def test_without_binaries(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without --binaries a profile is converted, and the report says what to do."""
+    """Without --binaries a profile is converted, and the report says what to do: of what was looked for here, and of
+    what nobody looked for."""
     assert main([str(PROF)]) == 0
+    out = capsys.readouterr().out
+    assert "binary not found (not on this machine)" in out and "no binaries were given" not in out
+    assert main([str(PROF), "--no-local"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("warning: no binaries were given: name a folder with --binaries\n")
     assert out.count("no binaries were given") == 1

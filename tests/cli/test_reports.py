@@ -177,7 +177,7 @@ def test_profiles_of_a_trace(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert out.count("is in named code") == 2
     assert main(["t.pftrace"]) == 0
     out, err = capsys.readouterr()
-    assert out.count("no binaries were given") == 1
+    assert out.count("without names: 100.0 % binary not found: ") == 2
     assert err == (
         "symbolize: warning: NOTHING WAS SYMBOLIZED in 2 of 2 profiles (t.pftrace: /bin/p7 (pid 7) heap libc.malloc, "
         "t.pftrace: /bin/p81 (pid 81) heap libc.malloc); name a folder with --binaries\n"

@@ -3,10 +3,11 @@
 Not imported by `symbolize.binaries`: who wants it imports it from here.
 """
 
-from symbolize.binaries.debuginfod.cache import ClientCache, default_folder
+from symbolize.binaries.debuginfod.cache import ClientCache
 from symbolize.binaries.debuginfod.client import Debuginfod
 from symbolize.binaries.debuginfod.sections import NEEDED
 from symbolize.binaries.debuginfod.server import FetchOptions, Limits, Progress, Server
+from symbolize.binaries.links import default_folder
 from symbolize.binaries.remote import Fetched, Kind, Status
 
 __all__ = [

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO, NamedTuple
 
@@ -46,16 +46,6 @@ _FOLDER = re.compile(r"[0-9a-f]{4,128}")
 ELF_MAGIC = b"\x7fELF"
 _UNFINISHED = ".symbolize-"
 _NOTE = ".json"
-
-
-def default_folder(environment: Mapping[str, str] | None = None) -> str:
-    """The folder that elfutils' client uses where DEBUGINFOD_CACHE_PATH says nothing."""
-    variables = os.environ if environment is None else environment
-    home = variables.get("HOME") or "/"
-    old = os.path.join(home, ".debuginfod_client_cache")
-    if os.path.exists(old):
-        return old
-    return os.path.join(variables.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "debuginfod_client")
 
 
 def section_entry(name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Self
 from urllib.parse import quote
 
 from symbolize.binaries.build_id import is_build_id, same_build_id
-from symbolize.binaries.debuginfod.cache import COMPOSED, ClientCache, default_folder, section_entry, source_entry
+from symbolize.binaries.debuginfod.cache import COMPOSED, ClientCache, section_entry, source_entry
 from symbolize.binaries.debuginfod.sections import (
     NEEDED,
     NOTE,
@@ -34,6 +34,7 @@ from symbolize.binaries.debuginfod.server import (
     parse_servers,
     read_environment,
 )
+from symbolize.binaries.links import default_folder
 from symbolize.binaries.remote import Attempt, Fetched, Kind, Status, fetch_in_turn, missed
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import InputError, UsageError, printable

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from symbolize.binaries.debuginfod.cache import default_folder
+from symbolize.binaries.links import default_folder
 from symbolize.binaries.remote import Status
 from symbolize.core.errors import UsageError, printable
 from symbolize.core.failure_gate import FailureGate

@@ -3,6 +3,7 @@ are packed, or known only by release and name; and the vdso, the library that it
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -20,7 +21,7 @@ from symbolize.binaries import (
     ranked,
     same_build_id,
 )
-from symbolize.binaries.this_machine import KALLSYMS, running_kernel_id
+from symbolize.binaries.this_machine import KALLSYMS, is_loaded, own_vdso, running_kernel_id
 from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.errors import InputError
 from symbolize.core.mapped_names import KERNEL, Mapped, mapped_by
@@ -125,12 +126,27 @@ class Kernels:
         """The list of symbols that names addresses in the mapping of a kernel module; None if there is none.
 
         `kernel` is the mapping of the kernel itself, if there is one: a list that does not fit that as it is, is not of
-        the run.
+        the run. The list of the kernel that runs counts where the module is loaded at the recorded address.
         """
+        if self._index.is_listed:
+            return self._loaded(mapping)
         place = kernel or mapping._replace(start=0, file_offset=0)
         recorded = recorded_kernel(place._replace(addresses=mapping.addresses), machine, release)
         result = self._symbols_only(mapping, recorded, is_guest=False, is_module=True)
         return result if result is not None and result.binary is not None else None
+
+    def _loaded(self, mapping: MappingRecord) -> Resolution | None:
+        """The list of the kernel that runs, for a module that is loaded where it was recorded; None for any other."""
+        name = module_name(mapping.filename)
+        read = None
+        if is_loaded(name, mapping.build_id, mapping.start):
+            read = self._lists.read(KALLSYMS, read_list, MAX_BYTES)
+        if read is None or read[0].restricted:
+            return None
+        verdict = Verdict.PROVED if mapping.is_proof else Verdict.SUPPORTED
+        evidence = f"{name} is loaded with the recorded build id and at the recorded address"
+        found = by_symbol_list(read[1], as_they_are)
+        return replace(found, verdict=verdict, evidence=evidence, is_by_id=True, tried=[(KALLSYMS, evidence)])
 
     @property
     def count(self) -> int:
@@ -170,11 +186,12 @@ class Kernels:
             )
             return result.refused(Reason.MISFIT, detail=detail, problems=unreadable)
         files = [image.path for image in binary.files]
+        is_guess = self._index.is_listed and shift.evidence == AS_LINKED and shift != named
         return Resolution(
             binary,
             partial(in_image, binary.loaded, shift._replace(distance=shift.distance + binary.shift & TOP)),
             files=files,
-            verdict=Verdict.by_identity(found.verified or shift == named),
+            verdict=Verdict.by_identity((found.verified and not is_guess) or shift == named),
             tried=[*found.tried, (files[0], f"moved by {signed(shift.distance):#x}: {shift.evidence}")],
             problems=unreadable,
         )
@@ -441,14 +458,12 @@ def is_vdso(filename: str) -> bool:
 
 
 def find_vdso(index: BinaryIndex, opened: OpenBinaries, mapping: MappingRecord) -> Resolution | None:
-    """The file of the vdso, by build id, else by one of the names it has; None if there is none.
-
-    The kernel maps the whole file, so that the mapping begins at its first byte whatever the recorded offset is.
-    """
+    """The file of the vdso, by build id, else by one of the names it has; None if there is none. On this machine that
+    of this process, too."""
     if mapping.build_id:
         entries = index.with_build_id(mapping.build_id)
         if not entries:
-            return None
+            return resident_vdso(opened, mapping) if index.is_listed else None
         tried = Attempt(f"build id {mapping.build_id}", "found " + ", ".join(entry.path for entry in ranked(entries)))
     else:
         names = [
@@ -468,6 +483,27 @@ def find_vdso(index: BinaryIndex, opened: OpenBinaries, mapping: MappingRecord) 
     binary, unreadable = opened.one(found)
     if binary is None:
         return Resolution(reason=Reason.UNREADABLE, detail="; ".join(unreadable), tried=found.tried)
+    return vdso_answer(binary, mapping, found, unreadable)
+
+
+def resident_vdso(opened: OpenBinaries, mapping: MappingRecord) -> Resolution | None:
+    """The vdso of this process, if it has the build id of a mapping."""
+
+    def read() -> OpenFiles:
+        with suppress(InputError):
+            return OpenFiles([Binary([ElfImage.parse(memoryview(own_vdso()), mapping.filename)])])
+        return OpenFiles()
+
+    binary = next(iter(opened.part(own_vdso, read).binaries), None)
+    if binary is None or not same_build_id(binary.images[0].build_id or "", mapping.build_id):
+        return None
+    tried = Attempt(f"build id {mapping.build_id}", "found in the memory of this process")
+    return vdso_answer(binary, mapping, BinaryMatch(build_id=mapping.build_id, verified=True, tried=[tried]), [])
+
+
+def vdso_answer(binary: Binary, mapping: MappingRecord, found: BinaryMatch, unreadable: list[str]) -> Resolution:
+    """A vdso as the answer. The kernel maps the whole file, so that the mapping begins at its first byte whatever the
+    recorded offset is."""
     segments = binary.loaded.segments
 
     def address_map(addresses: UInt64) -> MappedAddresses | None:
