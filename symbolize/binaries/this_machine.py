@@ -23,7 +23,7 @@ from symbolize.core.files import open_regular, read_limited
 from symbolize.core.mapped_names import is_no_file
 from symbolize.elf import ElfError
 from symbolize.elf.headers import MAX_NOTES_BYTES, gnu_build_id
-from symbolize.elf.probe import CODE, DWARF, HEADER_BYTES, SYMTAB, identify_open
+from symbolize.elf.probe import CODE, DWARF, HEADER_BYTES, SYMTAB, Ident, identify_open
 
 KALLSYMS: Final = "/proc/kallsyms"
 """The symbols of the running kernel, where they are in memory."""
@@ -169,6 +169,7 @@ class ThisMachine:
         self._system = FileSystem()
         self._index: BinaryIndex | None = None
         self._listed: dict[str, os.stat_result] = {}
+        self._sought: set[str] = set()
         self.paths: dict[str, str] = {}
         self.problems: list[str] = []
 
@@ -206,6 +207,7 @@ class ThisMachine:
             for place in KERNELS:
                 self._list(place.format(os.uname().release))
         with_ids = [each for each in wanted if is_build_id(each.build_id) and each not in void]
+        self._sought = {each.build_id for each in with_ids}
         for place in module_files(self._system, {each.filename for each in with_ids}):
             self._list(place)
         index.walk_again()
@@ -227,23 +229,31 @@ class ThisMachine:
             for place in places:
                 self._list(place)
         index.walk_again()
+        for path in [entry.path for same in index.binaries() for entry in same if entry.has_dwarf]:
+            for place in supplements(path):
+                self._list(place)
+        index.walk_again()
 
     def _look_in_containers(self, wanted: Sequence[WantedFile]) -> None:
         """List the files at recorded paths in the containers that run, of mappings with build ids that prove: anybody
         may run a container with any file."""
         left = MAX_IN_CONTAINERS
-        for system in containers() if wanted else ():
-            for path in dict.fromkeys(path for each in wanted for path in paths_of(each.filename)):
+        files = dict.fromkeys((path, each.build_id) for each in wanted for path in paths_of(each.filename))
+        for system in containers() if files else ():
+            for path, build_id in files:
                 if left <= 0:
                     self.problems.append(f"more than {MAX_IN_CONTAINERS:,} paths in containers were not looked at")
                     return
                 left -= 1
-                self._list(path, system)
+                found = system.regular(path)
+                if found is not None and offered(system.place(found[0]), build_id):
+                    self._listed[system.place(found[0])] = found[1]
 
     def fetch(self, build_id: str, kind: str) -> Fetched:
         """The file of this machine with a build id: one that was looked for, or is where debuggers look."""
         known = [entry.path for entry in self._index.with_build_id(build_id)] if self._index is not None else []
-        looked_at = map(self._system.regular, (*debug_places(build_id), *kept_places(build_id)))
+        places = () if build_id in self._sought else (*debug_places(build_id), *kept_places(build_id))
+        looked_at = map(self._system.regular, places)
         offers = {path: offered(path, build_id) for path in (*known, *(found[0] for found in looked_at if found))}
         for part in (DWARF, SYMTAB) if kind == "debuginfo" else (CODE,):
             if path := next((path for path, parts in offers.items() if parts & part), ""):
@@ -262,15 +272,13 @@ class ThisMachine:
         for folder, files in by_folder.items():
             yield Folder(folder or root, f"{folder.lstrip('/')}/" if folder else "", False, files)
 
-    def _list(self, path: str, system: FileSystem | None = None) -> str | None:
+    def _list(self, path: str) -> str | None:
         """List the regular file at a path, if there is one, and return where it is behind all links."""
-        system = system or self._system
-        found = system.regular(path)
+        found = self._system.regular(path)
         if found is None:
             return None
-        place = system.place(found[0])
-        self._listed[place] = found[1]
-        return place
+        self._listed[found[0]] = found[1]
+        return found[0]
 
 
 def paths_of(filename: str) -> list[str]:
@@ -278,12 +286,25 @@ def paths_of(filename: str) -> list[str]:
     return [name for name in plain_names(filename) if name[:1] == "/" and not is_no_file(name)]
 
 
+def identified(path: str) -> Ident | None:
+    """What a file is and offers; None if it is no ELF file that can be read."""
+    with suppress(ElfError, OSError), open(open_regular(path), "rb", buffering=0) as file:
+        return identify_open(file.fileno(), path, file.read(HEADER_BYTES))
+    return None
+
+
 def offered(path: str, build_id: str) -> int:
     """What a file has, as the bits of `elf.probe`; 0 if it cannot be read or has another build id."""
-    with suppress(ElfError, OSError), open(open_regular(path), "rb", buffering=0) as file:
-        ident = identify_open(file.fileno(), path, file.read(HEADER_BYTES))
-        return ident.offers if ident is not None and same_build_id(ident.build_id, build_id) else 0
-    return 0
+    ident = identified(path)
+    return ident.offers if ident is not None and same_build_id(ident.build_id, build_id) else 0
+
+
+def supplements(path: str) -> list[str]:
+    """Where the file may be with what dwz took out of a debug file, as that names it and by its build id."""
+    ident = identified(path)
+    name, _, build_id = (ident.alternate if ident is not None else b"").partition(b"\0")
+    by_id = debug_places(build_id.hex()) if is_build_id(build_id.hex()) else []
+    return [os.path.join(os.path.dirname(path), os.fsdecode(name)), *by_id] if name else []
 
 
 def containers() -> Iterator[FileSystem]:

@@ -290,7 +290,7 @@ class MappingResolver:
             return self._resolve_by(record, self._servers)
         result = self._resolve_by(record, None)
         found = self._of_machine(record, result, self._local)
-        if self._servers is None or (found.binary is not None and not found.wanted):
+        if self._servers is None or (isinstance(found.binary, Binary) and not found.wanted):
             return found
         fetched = self._resolve_by(record, self._servers)
         if fetched.binary is not None and source_rank(fetched) < source_rank(found) + (not found.is_local):
@@ -315,7 +315,8 @@ class MappingResolver:
                 return replace(found, mapping=record.mapping, locations=record.rows, failures=failures)
         elif any(machine.fetch(result.wanted_id, kind).path for kind in result.wanted):
             found = self._resolve_by(record, machine)
-            return replace(found, is_local=True) if source_rank(found) < source_rank(result) else result
+            if source_rank(found) < source_rank(result) and found.verdict >= local._accept:
+                return replace(found, is_local=True)
         return result
 
     def _resolve_by(self, record: MappingRecord, servers: Servers | None) -> Resolution:

@@ -13,7 +13,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 import symbolize
-from symbolize.binaries import Kind, Unasked, this_machine
+from symbolize.binaries import BinaryIndex, Companions, Kind, Unasked, this_machine
 from symbolize.binaries.remote import Fetched
 from symbolize.binaries.this_machine import FileSystem, read_mounts
 from symbolize.cli import main
@@ -24,7 +24,7 @@ from symbolize.profile import IdOrigin
 from symbolize.report.model import MappingRow
 from tests.support import elf_writer
 from tests.support import pprof_writer as w
-from tests.support.fixture_files import BINARIES, GPERFTOOLS
+from tests.support.fixture_files import BINARIES, GPERFTOOLS, PARTS
 from tests.support.kernel_image import KERNEL_ID, LINKED, vmlinux
 from tests.support.kernel_modules import MODULE_ID as FILE_ID
 from tests.support.kernel_modules import MODULE_START, write_module
@@ -33,6 +33,7 @@ from tests.support.needs import find
 
 RECORDED = next(path for path in GPERFTOOLS if path.name == "ledger-gcc-pie.prof")
 BINARY = BINARIES / "gcc-pie/ledger"
+DWZ = PARTS / "dwz"
 
 
 @pytest.fixture(autouse=True)
@@ -218,6 +219,21 @@ def test_debug_files(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     debug.rename(kept)
     row = row_of(recorded_at(stripped, tmp_path / "p.pb.gz"))
     assert str(kept) in row.files and row.without_lines < row.symbolized_locations / 2
+
+
+@pytest.mark.parametrize("place", ["common.dwz", "cache/debuginfod_client/{}/debuginfo"])
+def test_supplementary_file(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What dwz took out of a debug file, by its name and by its build id."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shutil.copy(DWZ / "ledger.debug", tmp_path)
+    build_id = read_build_id(str(DWZ / "common.dwz")) or ""
+    kept = tmp_path / place.format(build_id)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(DWZ / "common.dwz", kept)
+    machine = this_machine.ThisMachine()
+    index = BinaryIndex((), listing=machine)
+    machine.look_for(index, [this_machine.WantedFile(str(tmp_path / "ledger.debug"), "")], (), 0.0)
+    assert Companions(index, [str(tmp_path / "ledger.debug")]).supplementary("common.dwz", build_id) == [str(kept)]
 
 
 def test_no_name_of_another_path(tmp_path: Path) -> None:
@@ -428,6 +444,18 @@ class TestContainers:
         assert list(row.files) == [str(proc / "7/root/srv/ledger")]
         assert self.named(tmp_path, "") == self.named(tmp_path, "12" * 20) == 0
 
+    def test_by_place(self, proc: Path, tmp_path: Path) -> None:
+        """A file in a container that has no build id itself does not get one by its place."""
+        build_id = read_build_id(str(BINARY)) or ""
+        place = Path(f"/srv/.build-id/{build_id[:2]}/{build_id[2:]}")
+        inside = Path(f"{proc}/7/root{place}")
+        inside.parent.mkdir(parents=True)
+        subprocess.run([find("objcopy"), "--remove-section=.note.gnu.build-id", BINARY, inside], check=True)
+        report = symbolize.symbolize(
+            recorded_at(place, tmp_path / "p.pb.gz", build_id), options=symbolize.Options(local=True)
+        ).report
+        assert report.mappings[0].locations and report.symbolized_locations == 0
+
     def test_claim(self, proc: Path, tmp_path: Path) -> None:
         """A build id that was read later proves nothing."""
         profile = symbolize.load(
@@ -501,6 +529,15 @@ def test_completes_what_was_given(tmp_path: Path) -> None:
     shutil.copy(BINARY, complete)
     row = symbolize.symbolize(recorded_at(BINARY, tmp_path / "p.pb.gz"), complete, symbolize.Options(local=True)).report
     assert list(row.mappings[0].files) == [str(complete / "ledger")] and not row.mappings[0].outcome.is_local
+
+
+def test_completes_nothing_unverified(tmp_path: Path) -> None:
+    """A given file for which too little speaks names what it has itself, and nothing out of files of this machine."""
+    given = stripped(tmp_path / "given")
+    profile = one_leaf(tmp_path)
+    for options in (symbolize.Options(), symbolize.Options(local=True)):
+        row = symbolize.symbolize(profile, given.parent, options).report.mappings[0]
+        assert row.locations == 1 and list(row.files) == [str(given)] and not row.outcome.is_local
 
 
 def test_before_servers(tmp_path: Path) -> None:
