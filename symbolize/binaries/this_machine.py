@@ -178,11 +178,19 @@ class ThisMachine:
         """The root of the file system, if files are listed."""
         return (ROOT,) if self._listed else ()
 
-    def look_for(self, index: BinaryIndex, wanted: Sequence[WantedFile], kernels: Iterable[str], begun: float) -> None:
+    def look_for(
+        self,
+        index: BinaryIndex,
+        wanted: Sequence[WantedFile],
+        kernels: Iterable[str],
+        begun: float,
+        written: float = float("inf"),
+    ) -> None:
         """List, for an index of these files, what the mappings of a profile may be, the heaviest first, by name and
         then by build id; their debug files; and the list of the running kernel, if its build id is one of `kernels`. A
-        claim is void if the file was written after the recording had `begun`, in seconds since 1970: perf, which links
-        files into its cache, changes the time of their status."""
+        claim is void if the file was written after the recording had `begun`, in seconds since 1970, and a path without
+        a build id if it was after the profile was `written`: perf, which links files into its cache, changes the time
+        of their status."""
         self._listed, self.paths, self.problems = {}, {}, []
         self._system, self._index = FileSystem(), index
         void, void_paths = set[WantedFile](), set[str]()
@@ -192,7 +200,8 @@ class ThisMachine:
         wanted = wanted[:MAX_WANTED]
         for each in wanted:
             found = next(filter(None, map(self._list, paths_of(each.filename))), None)
-            if found is not None and each.is_claim and self._listed[found].st_mtime >= begun:
+            changed = self._listed[found].st_mtime if found is not None else 0.0
+            if found is not None and (changed >= begun if each.is_claim else not each.build_id and changed > written):
                 void.add(each)
                 void_paths.add(found)
             elif found is not None:

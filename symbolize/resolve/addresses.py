@@ -1,6 +1,7 @@
 """From runtime addresses to ELF vaddrs: which mapping, which segment."""
 
 from collections.abc import Sequence
+from mmap import PAGESIZE
 
 import numpy as np
 
@@ -13,6 +14,8 @@ MappedAddresses = tuple[UInt64, Bool]
 """Vaddrs, and which of them lie in the binary at all."""
 
 PAGE = 4096
+MIN_PAGES = 16
+"""Shorter code is often as long as that of another file."""
 
 
 def map_addresses(
@@ -124,6 +127,18 @@ def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset
         return page_floor(code[sizes.index(limit - start)].file_offset)
     end = max(map(end_of, code))
     return 0 if verified or limit - start >= end else None
+
+
+def is_as_long(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> bool | None:
+    """Whether a mapping of this machine is as long as the executable segment that begins at its offset, in pages; None
+    where that says nothing of the file: of less than MIN_PAGES if it is, and if it is not where the code begins the
+    file, which is mapped whole at first."""
+    code = [segment for segment in segments if segment.executable and segment.file_size]
+    if len(code) != 1 or code[0].file_offset // PAGESIZE * PAGESIZE != file_offset or covers_everything(start, limit):
+        return None
+    if -(-end_of(code[0]) // PAGESIZE) * PAGESIZE - file_offset != limit - start:
+        return False if file_offset else None
+    return True if limit - start >= MIN_PAGES * PAGESIZE else None
 
 
 def load_segments(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> list[Segment] | None:

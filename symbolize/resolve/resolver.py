@@ -43,7 +43,7 @@ from symbolize.resolve.address_maps import (
     map_locations,
     misfit,
 )
-from symbolize.resolve.addresses import MappedAddresses, in_code
+from symbolize.resolve.addresses import MappedAddresses, in_code, is_as_long
 from symbolize.resolve.huge_pages import FileLayout, HugePages, MatchOf, is_moved_text
 from symbolize.resolve.mapping_record import MappingRecord, has_map, records_of, weight_of_mappings
 from symbolize.resolve.opened import OpenBinaries
@@ -141,13 +141,15 @@ Mapper = Callable[[MappingRecord, Binary], tuple[MappedAddresses | None, str]]
 """Where the addresses of a mapping are in a binary; None if they are not, and why where there is more to say."""
 
 
-def begin_of(profile: Profile) -> float:
+def times_of(profile: Profile) -> tuple[float, float]:
     """When a recording began, in seconds since 1970: as it says, or by the time of its file and how long it took, the
-    earlier of the two; 0 if that is not known."""
+    earlier of the two; 0 if that is not known. And before when its file was written; infinite if that is not known."""
     known = [profile.time_nanos / 1e9] if profile.time_nanos > 0 else []
+    written = float("inf")
     with suppress(OSError, ValueError):
-        known += [os.stat(profile.source).st_mtime - profile.duration_nanos / 1e9] if profile.duration_nanos else []
-    return min(known, default=0.0)
+        written = os.stat(profile.source).st_mtime
+        known += [written - profile.duration_nanos / 1e9] if profile.duration_nanos else []
+    return min(known, default=0.0), min(known, default=written)
 
 
 class PendingDecode(NamedTuple):
@@ -254,7 +256,7 @@ class MappingResolver:
         kernels = [each.build_id for each in records if is_kernel(each.filename)]
         is_in_kernel = any(is_kernel(each.filename) or module_name(each.filename) for each in nameless)
         wanted = [WantedFile(each.filename, each.build_id, each.is_claim) for each in nameless]
-        self._machine.look_for(self._index, wanted, kernels if is_in_kernel else (), begin_of(profile))
+        self._machine.look_for(self._index, wanted, kernels if is_in_kernel else (), *times_of(profile))
         return [self._here(each) for each in records]
 
     def _here(self, record: MappingRecord) -> MappingRecord:
@@ -569,7 +571,11 @@ class MappingResolver:
         mapped, problem = mapper(record, binary)
         if mapped is None:
             return BuildMatch(problem or misfit(record))
-        judgement = self._judge.judge(binary, record.observed(mapped), claim=claim)
+        length = self._length(record, claim, binary)
+        if length is False:
+            return BuildMatch("its code is not as long as what was mapped")
+        observed = replace(record.observed(mapped), is_as_long=length is True)
+        judgement = self._judge.judge(binary, observed, claim=claim)
         if judgement.verdict is Verdict.UNVERIFIED:
             pooled = self._pooled(record, mapper, claim, binary)
             # Another process may have run another file: others do not support a file that this mapping speaks against.
@@ -590,9 +596,20 @@ class MappingResolver:
         key = record.filename, record.build_id, claim, binary
         if key not in self._by_file:
             found = ((each, mapper(each, binary)[0]) for each in records)
-            parts = [each.observed(mapped) for each, mapped in found if mapped is not None]
+            parts = [
+                replace(each.observed(mapped), is_as_long=self._length(each, claim, binary) is True)
+                for each, mapped in found
+                if mapped is not None
+            ]
             self._by_file[key] = self._judge.judge(binary, joined(parts), claim=claim) if parts else None
         return self._by_file[key]
+
+    def _length(self, record: MappingRecord, claim: int, binary: Binary) -> bool | None:
+        """Whether the code of a file of this machine, of which no build id says anything, is as long as what was
+        mapped; None if that is not known, or not asked."""
+        if claim or not self._index.is_listed or binary.code is None:
+            return None
+        return is_as_long(binary.loaded.segments, record.start, record.limit, record.file_offset)
 
     def _same_names(self, record: MappingRecord, mapper: Mapper, equals: Judged[BinaryMatch]) -> bool:
         """Whether several candidates give the same names for a mapping."""

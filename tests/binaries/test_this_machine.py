@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
+from mmap import PAGESIZE
 from pathlib import Path
 
 import numpy as np
@@ -174,6 +175,25 @@ class TestVerdicts:
         for build_id in ("", read_build_id(str(BINARY)) or ""):
             row = row_of(recorded_at(other, tmp_path / "p.pb.gz", build_id))
             assert row.symbolized_locations == 0 and not row.outcome.is_local
+
+    def test_length(self, tmp_path: Path) -> None:
+        """A file whose code is not as long as what was mapped is another build, unless a build id proves it."""
+        for build_id, is_named in (("", False), (read_build_id(str(BINARY)) or "", True)):
+            profile = symbolize.load(recorded_at(BINARY, tmp_path / "p.pb.gz", build_id))
+            profile.mappings.limit[0] += PAGESIZE
+            report = symbolize.symbolize(profile, options=symbolize.Options(local=True)).report
+            assert (report.mappings[0].symbolized_locations > 20) is is_named
+            assert ("not as long as what was mapped" in report.mappings[0].detail) is not is_named
+
+    @pytest.mark.parametrize("build_id", ["", read_build_id(str(BINARY)) or ""])
+    def test_written_since(self, build_id: str, tmp_path: Path) -> None:
+        """A file that is younger than the profile is not what ran, unless a build id proves it."""
+        program = tmp_path / "ledger"
+        shutil.copy(BINARY, program)
+        profile = recorded_at(program, tmp_path / "p.pb.gz", build_id)
+        assert row_of(profile).symbolized_locations > 20
+        os.utime(program, (os.stat(profile).st_mtime + 1,) * 2)
+        assert (row_of(profile).symbolized_locations > 20) is bool(build_id)
 
     def test_unverified(self, tmp_path: Path) -> None:
         """A file for which nothing speaks but its path names nothing, whatever may name elsewhere."""

@@ -1,5 +1,6 @@
 """From runtime addresses to vaddrs: pure functions over segments."""
 
+from mmap import PAGESIZE
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from symbolize.resolve.addresses import (
     candidate_bases,
     fits,
     in_code,
+    is_as_long,
     load_segments,
     map_module_addresses,
     to_vaddrs,
@@ -233,6 +235,32 @@ def test_code_that_is_mapped_with_room_for_all(segments: list[Segment], size: in
 
 U64 = st.one_of(st.integers(0, TOP), st.sampled_from([0, 1, 0xFFF, 0x1000, 1 << 63, TOP - 1, TOP]))
 SEGMENTS = st.lists(st.builds(Segment, U64, U64, U64, U64, U64, st.booleans()), max_size=4)
+
+
+def code_at(offset: int, pages: int) -> list[Segment]:
+    """Code at an offset of a file, in so many pages of this machine, the last of which has one byte."""
+    size = (pages - 1) * PAGESIZE + 1
+    return [Segment(offset, offset, size, size, PAGESIZE, True), Segment(1 << 30, 1 << 30, 1, 1, PAGESIZE, False)]
+
+
+@pytest.mark.parametrize(
+    ("segments", "pages", "offset", "expected"),
+    [
+        (code_at(PAGESIZE, 16), 16, PAGESIZE, True),
+        (code_at(PAGESIZE, 16), 17, PAGESIZE, False),
+        (code_at(PAGESIZE, 16), 16, 2 * PAGESIZE, None),
+        (code_at(PAGESIZE, 15), 15, PAGESIZE, None),  # so is that of many others
+        (code_at(0, 16), 16, 0, True),
+        (code_at(0, 16), 40, 0, None),  # mapped whole at first
+        (code_at(PAGESIZE, 16) * 2, 16, PAGESIZE, None),
+        ([], 1, 0, None),
+    ],
+)
+def test_length_of_code(segments: list[Segment], pages: int, offset: int, expected: bool | None) -> None:
+    """Code that begins on a page of its own is as long as its mapping, in pages; where much of it is, that says
+    something."""
+    assert is_as_long(segments, 1 << 32, (1 << 32) + pages * PAGESIZE, offset) is expected
+    assert is_as_long(segments, 0, TOP, offset) is None
 
 
 def test_a_debug_file_of_segments_moved_apart() -> None:
