@@ -134,7 +134,7 @@ def is_as_long(segments: Sequence[Segment], start: int, limit: int, file_offset:
     where that says nothing of the file: of less than MIN_PAGES if it is, and if it is not where the code begins the
     file, which is mapped whole at first."""
     code = [segment for segment in segments if segment.executable and segment.file_size]
-    if len(code) != 1 or code[0].file_offset // PAGESIZE * PAGESIZE != file_offset or covers_everything(start, limit):
+    if len(code) != 1 or code[0].file_offset // PAGESIZE * PAGESIZE != file_offset or not start < limit < TOP:
         return None
     if -(-end_of(code[0]) // PAGESIZE) * PAGESIZE - file_offset != limit - start:
         return False if file_offset else None

@@ -607,7 +607,7 @@ class MappingResolver:
     def _length(self, record: MappingRecord, claim: int, binary: Binary) -> bool | None:
         """Whether the code of a file of this machine, of which no build id says anything, is as long as what was
         mapped; None if that is not known, or not asked."""
-        if claim or not self._index.is_listed or binary.code is None:
+        if claim or record.is_proof or not self._index.is_listed or binary.code is None:
             return None
         return is_as_long(binary.loaded.segments, record.start, record.limit, record.file_offset)
 

@@ -260,7 +260,8 @@ def test_length_of_code(segments: list[Segment], pages: int, offset: int, expect
     """Code that begins on a page of its own is as long as its mapping, in pages; where much of it is, that says
     something."""
     assert is_as_long(segments, 1 << 32, (1 << 32) + pages * PAGESIZE, offset) is expected
-    assert is_as_long(segments, 0, TOP, offset) is None
+    for start, limit in ((0, TOP), (1 << 32, 0), (1 << 32, TOP)):
+        assert is_as_long(segments, start, limit, offset) is None
 
 
 def test_a_debug_file_of_segments_moved_apart() -> None:
