@@ -131,13 +131,15 @@ def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset
 
 def is_as_long(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> bool | None:
     """Whether a mapping of this machine is as long as the executable segment that begins at its offset, in pages; None
-    where that says nothing of the file: of less than MIN_PAGES if it is, and if it is not where the code begins the
-    file, which is mapped whole at first."""
+    where that says nothing of the file: of less than MIN_PAGES if it is; and where the code begins the file, which is
+    mapped whole at first, or is one of Go, of which builds that differ little are as long."""
     code = [segment for segment in segments if segment.executable and segment.file_size]
-    if len(code) != 1 or code[0].file_offset // PAGESIZE * PAGESIZE != file_offset or not start < limit < TOP:
+    if len(code) != 1 or not file_offset or not start < limit < TOP:
+        return None
+    if code[0].file_offset // PAGESIZE * PAGESIZE != file_offset:
         return None
     if -(-end_of(code[0]) // PAGESIZE) * PAGESIZE - file_offset != limit - start:
-        return False if file_offset else None
+        return False
     return True if limit - start >= MIN_PAGES * PAGESIZE else None
 
 

@@ -255,7 +255,7 @@ class MappingResolver:
             nameless.sort(key=lambda each: -weights[each.mapping])
         kernels = [each.build_id for each in records if is_kernel(each.filename)]
         is_in_kernel = any(is_kernel(each.filename) or module_name(each.filename) for each in nameless)
-        wanted = [WantedFile(each.filename, each.build_id, each.is_claim) for each in nameless]
+        wanted = [WantedFile(each.filename, each.build_id, each.is_claim and bool(each.build_id)) for each in nameless]
         self._machine.look_for(self._index, wanted, kernels if is_in_kernel else (), *times_of(profile))
         return [self._here(each) for each in records]
 

@@ -250,7 +250,7 @@ def code_at(offset: int, pages: int) -> list[Segment]:
         (code_at(PAGESIZE, 16), 17, PAGESIZE, False),
         (code_at(PAGESIZE, 16), 16, 2 * PAGESIZE, None),
         (code_at(PAGESIZE, 15), 15, PAGESIZE, None),  # so is that of many others
-        (code_at(0, 16), 16, 0, True),
+        (code_at(0, 16), 16, 0, None),
         (code_at(0, 16), 40, 0, None),  # mapped whole at first
         (code_at(PAGESIZE, 16) * 2, 16, PAGESIZE, None),
         ([], 1, 0, None),
