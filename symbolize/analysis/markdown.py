@@ -16,7 +16,8 @@ MAX_SENTENCE: Final = 1000
 MAX_NOTES: Final = 5
 """Sentences that are listed."""
 PARTS: Final = re.compile(r"[`|]|[^`|]+")
-FIGURE: Final = re.compile(r"[-+0-9A-Za-z.,]*(?: ?%)?")
+FIGURE: Final = re.compile(r"(?:[-+]?[0-9][0-9A-Za-z.,]*(?: ?%)?|[-A-Za-z]*)")
+"""A number, with its unit, or a word: no name of a host, which would be a link."""
 TITLES: Final = {
     "functions": "Functions with the most value of their own",
     "calls": "Call tree",

@@ -18,6 +18,7 @@ from tests.support.pprof_writer import Line, Mapping, Place, profile
 ROOT = Path(__file__).parent.parent.parent
 SCHEMA = json.loads((Path(symbolize.__file__).parent / "report" / "commands.schema.json").read_text())
 MAPPING = Mapping(0x1000, 0x90000, 0, "/bin/a|p`p")
+HOST = Mapping(0x100000, 0x190000, 0, "www.a.example")
 NAMES = [
     *(
         "work",
@@ -60,7 +61,7 @@ def named(names: list[str], values: list[int]) -> bytes:
     """A profile of two sample types in which `main` calls a function of each name."""
     places = [Place(0x1000 + row, 1, (Line(name, "/src/a.c", row + 1),)) for row, name in enumerate(["main", *names])]
     stacks = [([place, places[0]], [value, 7]) for place, value in zip(places[1:], values, strict=True)]
-    return profile([MAPPING], stacks, types=[("inuse_space", "bytes"), ("@samples", "w|w www.a.example")])
+    return profile([MAPPING, HOST], [*stacks, ([Place(0x100010, 2)], [0, 7])], types=[("inuse_space", "bytes"), ("@samples", "w|w www.a.example")])
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +127,7 @@ def test_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows["freed"]["flat"] == -400 and isinstance(rows["freed"]["flat"], int)
     (found,) = lines_of(["top", "hard.pb"], capsys)
     names = {name.encode(errors="surrogateescape").decode(errors="backslashreplace") for name in NAMES}
-    assert {row["function"] for row in found["rows"]} == {"main", *names}
+    assert {row["function"] for row in found["rows"]} == {"main", "[www.a.example]", *names}
     (found,) = lines_of(["diff", "hard.pb", "negative.pb", "--sample-type", "inuse_space", "-n", "2"], capsys)
     assert (found["kind"], found["base"][0]["name"], len(found["rows"])) == ("changes", "hard.pb", 2)
     assert found["rows"][0]["function"] == "kept" and found["rows"][0]["new"] == 2**60
