@@ -22,8 +22,8 @@ _INNER: Final = re.compile(
 """What is before the name of one of several fused functions, or of a lambda, which may have scopes of its own."""
 _NUMBER: Final = re.compile(rb"[1-9][0-9]{0,3}")
 _NAME: Final = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
-_DIMENSION: Final = re.compile(rb"d(?:_.*)?")
-"""What may be the end of a function `interpolate_2d` rather than the name of one in `interpolate`."""
+_TAIL: Final = re.compile(rb"[A-Za-z]|(?:d|x[0-9]+)(?:_.*)?")
+"""What may be the end of a function `filter_2d`, `mean_3x3` or `log_1p` rather than the name of one in `filter`."""
 _SPECIAL: Final = re.compile(rb"__[a-z0-9_]+__")
 _LAMBDA: Final = re.compile(rb"lambda[0-9]*")
 _INTERNAL: Final = re.compile(rb"__pyx_(?!unpickle_)")
@@ -62,7 +62,8 @@ def _parsed(text: bytes, kind: bytes) -> list[bytes]:
     if not is_counted or len(scopes) == 1 or _SPECIAL.fullmatch(name) or _INNER.match(text, at):
         return [*scopes, name]
     if has_number:
-        return [] if _DIMENSION.fullmatch(name) else [*scopes, name]
+        is_tail = _TAIL.fullmatch(name) and not scopes[-1][:1].isupper()  # that begins a class, not a function
+        return [] if is_tail else [*scopes, name]
     whole, _ = _name(text[before:], True)  # where the length is a number, and the scope a part of the name
     is_certain = _SPECIAL.fullmatch(whole) or (kind == b"pw" and not _LAMBDA.fullmatch(name))
     return [*scopes[:-1], whole] if whole and is_certain else []

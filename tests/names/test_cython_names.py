@@ -52,7 +52,8 @@ def test_installed_release(tmp_path: Path) -> None:
         ("__pyx_pf_3mod_f", "mod.f"),
         ("__pyx_pf_3pkg_3mod_1A___init__", "pkg.mod.A.__init__"),
         ("__pyx_pf_3mod_15SequenceMatcher_15__reduce_cython__", "mod.SequenceMatcher.__reduce_cython__"),
-        ("__pyx_pw_3pkg_8__init___1f", "pkg.__init__.f"),
+        ("__pyx_pw_3pkg_8__init___1run", "pkg.__init__.run"),
+        ("__pyx_pw_3pkg_3mod_3Log_1p", "pkg.mod.Log.p"),
         ("__pyx_fuse_0_1__pyx_f_3pkg_3mod_f", "pkg.mod.f"),
         ("__pyx_getprop_3pkg_3mod_1A_size", "pkg.mod.A.size"),
         ("__pyx_specialmethod___pyx_pw_3mod_1A_3__next__", "mod.A.__next__"),
@@ -60,6 +61,7 @@ def test_installed_release(tmp_path: Path) -> None:
         ("__pyx_pw_3mod_3f__pyx_fuse_0g", "mod.f__pyx_fuse_0g"),
         *((each, "") for each in (
             "__pyx_pf_3pkg_3mod_f", "__pyx_pf_3pkg_3mod_3put_all", "__pyx_pw_3pkg_3mod_3put_2d",
+            "__pyx_pw_3pkg_3mod_3log_1p", "__pyx_pw_3pkg_3mod_7average_3x3_of",
             "__pyx_pw_3pkg_3mod_6lister_lambda2", "__pyx_pw_3mod_1__pyx_fuse_0_1f", "__pyx_gb_3mod_2generator",
             "__pyx_tp_dealloc_3mod_A", "__pyx_pymod_exec_mod", "__Pyx_PyObject_Call", "__pyx_f_3mod_", "__pyx_f_f",
             "__pyx_pw_1f", "__pyx_f_9mod_f", "__pyx_f_03mod_f", "__pyx_f_99999999999999999999mod_f", "__pyx_f_3m-d_f",
