@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from symbolize.core.arrays import NONE, TOP, Bool, Int32, Int64, distinct_inverse, offsets_of, pair, unpair
-from symbolize.core.mapped_names import Mapped, base_name, mapped_by
+from symbolize.core.mapped_names import Mapped, base_name, mapped_by, module_name
 from symbolize.names.stand_ins import StandIn, says_nothing, stand_in, stand_ins
 from symbolize.profile import AddressKind, IdOrigin, Mappings, Profile, set_flags
 
@@ -94,9 +94,9 @@ def narrow_chunks(profile: Profile) -> None:
 def take_stand_ins(profile: Profile) -> None:
     """Take the stand-ins for names from the functions of a profile, and the lines that say nothing else.
 
-    A location without a mapping or an address gets what its outermost stand-in tells, and any one the begin of its
-    function; addresses are not adjusted, as those of its format are not. Where a function may be called so, it is if
-    its source file is known, and if the text tells of another module than its location has.
+    A location without a mapping or an address gets what its outermost stand-in tells, and one in the module that it
+    tells of the begin of its function; addresses are not adjusted, as those of its format are not. Where a function may
+    be called so, it is if its source file is known, and if the text tells of another module than its location has.
     """
     functions, locations = profile.functions, profile.locations
     numbers, which = distinct_inverse(functions.name)
@@ -118,10 +118,7 @@ def take_stand_ins(profile: Profile) -> None:
     rows = np.flatnonzero(only_marked)
     outermost = number[locations.line_offsets[rows + 1] - 1]
     _place(profile, found, rows, outermost)
-    starts, told = locations.function_starts().copy(), np.zeros(len(numbers), np.uint64)
-    told[list(found)] = [each.function_start for each in found.values()]
-    starts[rows] = told[outermost]
-    locations.function_start = starts
+    _take_starts(profile, found, rows, outermost)
     functions.name = np.where(nameless, 0, functions.name).astype(np.int32)
     functions.system_name = np.where(nameless, 0, functions.system_name).astype(np.int32)
     locations.lines = lines.take(~only_empty[owner])
@@ -170,6 +167,23 @@ def _in_other_modules(profile: Profile, found: dict[int, StandIn], number: Int64
     ]
     result[here] = np.array(others, np.bool_)[which]
     return result
+
+
+def _take_starts(profile: Profile, found: dict[int, StandIn], rows: Int64, number: Int64) -> None:
+    """Give the locations `rows` the begins of functions that their stand-ins tell, if they are in that module."""
+    locations, told = profile.locations, {row: each for row, each in found.items() if each.function_start}
+    if not told:
+        return
+    here = np.isin(number, list(told))
+    rows, number = rows[here], number[here]
+    pairs, which = distinct_inverse(pair(number, locations.mapping[rows]))
+    begins = [
+        told[text].function_start if module_name(_text(told[text].module)) == module_name(_file_of(profile, row)) else 0
+        for text, row in zip(*(each.tolist() for each in unpair(pairs)), strict=True)
+    ]
+    starts = locations.function_starts().copy()
+    starts[rows] = np.array(begins, np.uint64)[which]
+    locations.function_start = starts
 
 
 def _text(name: bytes) -> str:

@@ -61,7 +61,11 @@ def named(names: list[str], values: list[int]) -> bytes:
     """A profile of two sample types in which `main` calls a function of each name."""
     places = [Place(0x1000 + row, 1, (Line(name, "/src/a.c", row + 1),)) for row, name in enumerate(["main", *names])]
     stacks = [([place, places[0]], [value, 7]) for place, value in zip(places[1:], values, strict=True)]
-    return profile([MAPPING, HOST], [*stacks, ([Place(0x100010, 2)], [0, 7])], types=[("inuse_space", "bytes"), ("@samples", "w|w www.a.example")])
+    return profile(
+        [MAPPING, HOST],
+        [*stacks, ([Place(0x100010, 2)], [0, 7])],
+        types=[("inuse_space", "bytes"), ("@samples", "w|w www.a.example")],
+    )
 
 
 @pytest.fixture(autouse=True)

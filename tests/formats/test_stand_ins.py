@@ -72,6 +72,20 @@ def test_what_else_a_frame_says_stays() -> None:
     assert lines.line.tolist() == [7, 0, 0, 0]
 
 
+def test_begins_of_functions() -> None:
+    """The begin of a function counts in the module that the text tells of: in another it is a place of something
+    else."""
+    texts = ["liba.so!sub_10", "map!sub_add", "/x/liba.so!sub_30", "[kernel.kallsyms]!sub_40"]
+    places = [Place(0x1010 + row, 1, (Line(text),)) for row, text in enumerate(texts)]
+    places += [Place(0x9010, 2, (Line(texts[3]),)), Place(0, 0, (Line(texts[0]),))]
+    made = read(
+        places, [Mapping(0x1000, 0x2000, 0, "/lib/liba.so"), Mapping(0x9000, 0xA000, 0, "[kernel.kallsyms]_text")]
+    )
+    assert not made.locations.has_lines().any()
+    assert made.locations.function_starts().tolist() == [0x10, 0, 0x30, 0, 0x40, 0x10]
+    assert made.top(1)[0].name == "liba.so!sub_10"
+
+
 @pytest.mark.parametrize("name", ["unknown", "fun_23d1", "sub_401000"])
 def test_functions_that_may_be_called_so(name: str) -> None:
     """Where the source file is known it is a name (R452, stand-ins)."""
