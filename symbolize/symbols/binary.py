@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from symbolize.core.arrays import Bool, Int64, UInt64, distinct_inverse, layer_at
+from symbolize.core.arrays import NONE, Bool, Int64, UInt64, distinct_inverse, layer_at
 from symbolize.core.errors import ChangedFile, InputError, ReadFailure, UsageError
 from symbolize.core.files import os_error_text
 from symbolize.core.folded_code import FoldedCode
@@ -272,13 +272,9 @@ class Binary:
                 self._frames = frame_ranges(code)
         begin, end = self._frames
         row = range_at(own, begin, end)
-        if not len(begin):
-            return np.zeros(len(vaddrs), np.uint64)
-        is_stub = np.zeros(len(vaddrs), np.bool_)
-        for section in code.sections:
-            if section.name in TABLES:
-                is_stub |= own - np.uint64(section.vaddr) < np.uint64(section.size)
-        return np.where((row >= 0) & ~is_stub, begin[row], np.uint64(0))
+        for section in filter(None, map(code.find, TABLES)):
+            row[own - np.uint64(section.vaddr) < np.uint64(section.size)] = NONE
+        return np.append(begin, np.uint64(0))[row]  # the last is for none
 
     def sized_functions(self) -> tuple[UInt64, UInt64]:
         """Begins, ascending, and ends of the functions by symbols with a size, and of a Go program by its line table:
