@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from symbolize.analysis.frames import module_names, unnamed_frame
 from symbolize.core.arrays import Bool, distinct, distinct_inverse, marked, offsets_of, pair, unpair
 from symbolize.core.errors import check_type
 from symbolize.core.expressions import Matches, compiled
@@ -196,9 +197,9 @@ def labels_shown(profile: Profile, show: str, hide: str) -> Profile:
 class Filters:
     """What is shown or written of a profile. Empty expressions do nothing.
 
-    Regular expressions are searched in the name and source file of a function and in the path of its mapping: `focus`
-    keeps the samples with a match on their stack, `ignore` drops them; `hide` removes the frames that match and `show`
-    all others. A sample without frames left is dropped.
+    Regular expressions are searched in the name and source file of a function, in the path of its mapping, and in
+    `module!sub_START` of one without a name: `focus` keeps the samples with a match on their stack, `ignore` drops
+    them; `hide` removes the frames that match and `show` all others. A sample without frames left is dropped.
 
     `tagfocus` keeps the samples with a label, `tagignore` drops them: a regular expression that is searched in
     `key:value` of labels with texts, several with commas between them that all match some; or a range of numbers, such
@@ -324,7 +325,8 @@ def any_of(lines: Bool, places: Bool, offsets: np.ndarray) -> Bool:
 
 
 def matching(profile: Profile, name: str, expression: str) -> tuple[Bool, Bool]:
-    """Which lines match by name or source file, and which locations by their mapping."""
+    """Which lines match by name or source file, and which locations by their mapping, or by what is shown of a function
+    without a name."""
     matches = compiled(name, expression)
     strings, functions = profile.strings, profile.functions
     texts: dict[int, bool] = {0: False}
@@ -339,6 +341,14 @@ def matching(profile: Profile, name: str, expression: str) -> tuple[Bool, Bool]:
     ]
     by_mapping = [match(row) for row in profile.mappings.filename.tolist()]
     # The last of each is for no function and no mapping.
-    lines = np.array([*by_function, False], np.bool_)[profile.locations.lines.function]
-    places = np.array([*by_mapping, False], np.bool_)[profile.locations.mapping]
+    locations = profile.locations
+    lines = np.array([*by_function, False], np.bool_)[locations.lines.function]
+    places = np.array([*by_mapping, False], np.bool_)[locations.mapping]
+    rows = np.flatnonzero((locations.function_starts() > 0) & ~locations.has_lines() & ~places)
+    if len(rows):
+        modules, module_of = module_names(profile)
+        starts, which = distinct_inverse(locations.function_start[rows])
+        pairs, which = distinct_inverse(pair(module_of[locations.mapping[rows]], which))
+        names = (unnamed_frame(modules[row], int(starts[at])) for row, at in zip(*unpair(pairs), strict=True))
+        places[rows] = np.array([*map(matches, names)], np.bool_)[which]
     return lines, places

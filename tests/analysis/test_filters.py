@@ -77,3 +77,21 @@ def test_leaves(filters: dict[str, str], kinds: list[LeafKind]) -> None:
     made = symbolize.load(io.BytesIO(profile([Mapping(0x1000, 0x2000, 0, "/x")], stacks)))
     set_leaves(made, LeafKind.EXACT, StackSource.RECORDER)
     assert made.filter(**filters).leaf_kinds.tolist() == kinds
+
+
+@pytest.mark.parametrize(
+    ("expressions", "left"),
+    [
+        ({"focus": "a.so!sub_10$"}, {"a.so!sub_10": 1}),
+        ({"ignore": "^a.so!sub_10$"}, {"b.so!sub_10": 2, "named": 4}),
+        ({"hide": "!sub_"}, {"named": 4}),
+        ({"show": "^b.so!sub"}, {"b.so!sub_10": 2}),
+    ],
+)
+def test_functions_without_names(expressions: dict[str, str], left: dict[str, int]) -> None:
+    """What is shown of a function without a name is what expressions find; one with a name has none of it."""
+    mappings = [Mapping(0x1000, 0x2000, 0, "/lib/a.so"), Mapping(0x9000, 0xA000, 0, "/lib/b.so")]
+    stacks = [([Place(0x1010, 1, (Line("a.so!sub_10"),))], [1]), ([Place(0x9010, 2, (Line("b.so!sub_10"),))], [2])]
+    made = symbolize.load(io.BytesIO(profile(mappings, [*stacks, ([Place(0x9020, 2, (Line("named"),))], [4])])))
+    made.locations.function_start[2] = 0x10
+    assert {row.name: row.flat for row in made.filter(**expressions).top()} == left
