@@ -112,10 +112,15 @@ def loaded_profiles(options: argparse.Namespace, source: str) -> list[LoadedProf
 
 
 def shown_profiles(
-    options: argparse.Namespace, source: str, found: Sequence[LoadedProfile], symbolizer: Symbolizer | None
+    options: argparse.Namespace,
+    source: str,
+    found: Sequence[LoadedProfile],
+    symbolizer: Symbolizer | None,
+    *,
+    is_one_of_many: bool = False,
 ) -> Iterator[Shown]:
     """The profiles `found` in an input, symbolized where there are binaries; what a reader has to know of each is
-    printed. Raises InputError."""
+    printed, but not of one of many how sure and how complete its names are. Raises InputError."""
     from symbolize.cli.reports import title_of
 
     several = len(found) > 1
@@ -128,7 +133,8 @@ def shown_profiles(
             note_no_values(options, title, profile)
             if not profile.locations.has_lines().any() and len(profile.locations):
                 note(options, f"{title} {NAMELESS}")
-            note_caveats(options, title, profile)
+            if not is_one_of_many:
+                note_caveats(options, title, profile)
             yield Shown(title, name, profile, True)
             continue
         result = symbolized(options, symbolizer, profile)
@@ -141,12 +147,10 @@ def shown_profiles(
             pass
         elif is_nameless:
             note(options, f"{title} {NAMELESS}")
-        elif report.leaf_percent < FEW_NAMES:
-            from symbolize.cli.hints import command_of
-
-            share = f"{report.leaf_percent:.1f} % of the samples are in named code"
-            note(options, f"{title}: {share}; {command_of(options, source)} says what is missing")
-        note_caveats(options, title, result.profile)
+        elif report.leaf_percent < FEW_NAMES and not is_one_of_many:
+            note_few_names(options, source, title, report.leaf_percent)
+        if not is_one_of_many:
+            note_caveats(options, title, result.profile)
         percent = None if is_nameless else report.leaf_percent
         yield Shown(title, name, result.profile, not report.failures, percent)
 
@@ -159,6 +163,14 @@ def note_no_values(options: argparse.Namespace, title: str, profile: Profile) ->
     kind = profile.strings.text(profile.sample_types[column].type) if len(samples) else ""
     note(options, f"{title} has no samples" + (f" of {kind}: all values are 0" if kind else ""))
     return True
+
+
+def note_few_names(options: argparse.Namespace, source: str, title: str, percent: float) -> None:
+    """Print how little of a profile has names, and which command says why."""
+    from symbolize.cli.hints import command_of
+
+    share = f"{percent:.1f} % of the samples are in named code"
+    note(options, f"{title}: {share}; {command_of(options, source)} says what is missing")
 
 
 def note_caveats(options: argparse.Namespace, title: str, profile: Profile) -> None:
@@ -231,7 +243,13 @@ def note(options: argparse.Namespace, text: str) -> None:
         print_error(f"note: {printable(text)}")
 
 
-def the_profile(options: argparse.Namespace, sources: Sequence[str], symbolizer: Symbolizer | None) -> Shown:
+def the_profile(
+    options: argparse.Namespace,
+    sources: Sequence[str],
+    symbolizer: Symbolizer | None,
+    *,
+    is_one_of_many: bool = False,
+) -> Shown:
     """The only profile of an input, or of all inputs merged. Raises UsageError if it has several, InputError."""
     if merges_all(options):
         return merged_profiles(options, sources, symbolizer)
@@ -243,7 +261,7 @@ def the_profile(options: argparse.Namespace, sources: Sequence[str], symbolizer:
             f"{source} has {len(found)} profiles ({titles}); choose one with --pid, --process, --heap, --kind or "
             "--merge"
         )
-    return next(shown_profiles(options, source, found, symbolizer))
+    return next(shown_profiles(options, source, found, symbolizer, is_one_of_many=is_one_of_many))
 
 
 def note_extent(options: argparse.Namespace, new: Shown, base: Profile) -> None:

@@ -12,6 +12,7 @@ from symbolize.cli.console import EXIT_DONE, EXIT_FAILED, print_error, print_out
 from symbolize.cli.inputs import add_profiles
 from symbolize.cli.options import add_form_options, add_list, limit_of, merges_all, percentage
 from symbolize.cli.shown import (
+    FEW_NAMES,
     SHOW_BRIEF,
     Shown,
     add_normalize_option,
@@ -20,6 +21,7 @@ from symbolize.cli.shown import (
     all_shown,
     note,
     note_extent,
+    note_few_names,
     sources_of,
     sources_of_outputs,
     stacks_to_show,
@@ -188,13 +190,33 @@ def compare_recordings(options: argparse.Namespace, bases: Sequence[str], others
     recordings, subjects, code = Recordings(), list[TableSubject](), EXIT_DONE
     with symbolizer_of(options) as symbolizer:
         for source in (*bases, *others):
-            shown = the_profile(options, [source], symbolizer)
+            shown = the_profile(options, [source], symbolizer, is_one_of_many=True)
             recordings.add(stacks_to_show(options, shown.profile), shown.title)
             subjects.append(TableSubject.of(shown))
             code = code if shown.is_complete else EXIT_FAILED
+    note_names(options, (*bases, *others), subjects)
     table = recordings.table(len(bases), options.limit or ROWS)
     print_table(options, table, subjects[len(bases) :], subjects[: len(bases)])
     return code
+
+
+def note_names(options: argparse.Namespace, sources: Sequence[str], subjects: Sequence[TableSubject]) -> None:
+    """Print how complete and how sure the names of recordings are: what holds for the one with the fewest names, and
+    for the first one with binaries that are not proved, and how many others are like it."""
+    known = [(each.leaf_percent, row) for row, each in enumerate(subjects) if each.leaf_percent is not None]
+    few = [each for each in known if each[0] < FEW_NAMES]
+    if few:
+        percent, row = min(few)
+        which = f", with the fewest names of {len(few)} recordings" if few[1:] else ""
+        note_few_names(options, sources[row], subjects[row].name + which, percent)
+    doubtful = [each for each in subjects if each.caveats]
+    for text in doubtful[0].caveats if doubtful else ():
+        note(options, f"{doubtful[0].name}{and_more(len(doubtful) - 1)}: {text}")
+
+
+def and_more(count: int) -> str:
+    """What is said behind the name of a recording of others that are like it."""
+    return f" and {count} more" if count else ""
 
 
 def print_each(options: argparse.Namespace, table_of: Callable[[Stacks], ShownTable]) -> int:
@@ -250,7 +272,7 @@ def print_table(
         from symbolize.analysis.markdown import code, markdown_lines
 
         sides = [each for each in (bases, subjects) if each]
-        names = [code(side[0].name) + (f" and {len(side) - 1} more" if side[1:] else "") for side in sides]
+        names = [code(side[0].name) + and_more(len(side) - 1) for side in sides]
         caveats = [f"{each.name}: {text}" for each in (*bases, *subjects) for text in each.caveats]
         print_output("\n".join(markdown_lines(table, " → ".join(names), caveats)) + "\n\n")
         return

@@ -10,6 +10,7 @@ import pytest
 from symbolize.analysis.spread import LEVEL, MAX_SPLITS, p_values, splits
 from symbolize.cli import main
 from symbolize.core.arrays import Float64
+from tests.support.fixture_files import BINARIES, FIXTURES
 from tests.support.pprof_writer import Line, Mapping, Place, profile
 
 SHARES = [0.3, 0.15, *[0.45 / 148] * 148, 0.1]
@@ -147,6 +148,20 @@ def test_diff_of_few_recordings(capsys: pytest.CaptureFixture[str]) -> None:
     both = capsys.readouterr().out
     assert main(["diff", "old0.pb", "new0.pb"]) == 0
     assert capsys.readouterr().out == both
+
+
+def test_notes_on_recordings(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """How complete and how sure the names of all recordings are is a line each, not one for each recording."""
+    monkeypatch.setattr("symbolize.cli.terminal.FEW_NAMES", 101.0)
+    prof = str(FIXTURES / "profiles" / "gperftools" / "ledger-gcc-pie.prof")
+    folder = str(BINARIES / "gcc-pie")
+    assert main(["diff", "--base", prof, "--base", prof, prof, prof, prof, "-b", folder]) == 0
+    few, sure = capsys.readouterr().err.splitlines()
+    assert few.startswith(f"note: {prof}, with the fewest names of 5 recordings: ") and f"symbolize {prof} -b" in few
+    assert sure.startswith(f"note: {prof} and 4 more: not proved to be what ran: ledger, ")
+    assert main(["diff", "--base", prof, "--base", prof, prof, "-b", folder, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert all(each["caveats"] for each in found["base"] + found["profiles"])
 
 
 @pytest.mark.usefixtures("_recordings")
