@@ -32,7 +32,7 @@ def load_all(source: str | os.PathLike[str] | BinaryIO, options: LoadOptions = D
         others = "" if ": " in looks else f"; formats read: {formats}"  # behind a colon is what to do
         raise NoProfile(content.name, f"is not a profile: it looks like {looks}{others}")
     if options.timestamps is None:
-        is_small = bool(content.path) and os.path.getsize(content.path) <= MAX_TIMED
+        is_small = os.path.isfile(content.path) and os.path.getsize(content.path) <= MAX_TIMED
         options = replace(options, timestamps="timestamps" in form.options and is_small)
     found = form.read(content, options)
     path = os.path.abspath(source) if isinstance(source, str | os.PathLike) and source != STANDARD_INPUT else ""

@@ -7,11 +7,13 @@ import shutil
 from collections import Counter
 from itertools import pairwise, takewhile
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 import symbolize
 from symbolize.core.errors import InputError
+from symbolize.formats import open as opening
 from symbolize.formats.model import LoadOptions
 from symbolize.formats.open import load_one
 from symbolize.profile import Profile
@@ -63,6 +65,20 @@ def test_times_are_those_of_perf(name: str) -> None:
     assert max(abs(time - shift - other) for (time, _), (other, _) in zip(found, expected, strict=True)) < 1000
     assert abs(shift) < 1000 or profile.time_nanos == found[0][0]
     assert sample_time(load_one(FOLDER / f"{name}.data", OPTIONS)) is None
+
+
+def test_times_are_kept_of_small_files_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless they are asked for: of a larger file there are none, nor of a pipe, whose size nobody knows."""
+    data = (FOLDER / "frames.data").read_bytes()
+    monkeypatch.setattr(opening, "MAX_TIMED", len(data) - 1)
+    assert sample_time(load_one(FOLDER / "frames.data", LoadOptions(timestamps=None))) is None
+    assert sample_time(load_one(FOLDER / "frames.data", LoadOptions(timestamps=True))) is not None
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_bytes, args=(data,), daemon=True)
+    writer.start()
+    assert sample_time(load_one(pipe, LoadOptions(timestamps=None))) is None
+    writer.join()
 
 
 def test_a_fifo_in_the_folder_of_a_recording(tmp_path: Path) -> None:
