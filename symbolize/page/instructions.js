@@ -31,6 +31,11 @@ class Instructions {
     return this.code.file[this.file[i]];
   }
 
+  /** The paths of the source files of instructions, where they are known. */
+  files() {
+    return this.code ? this.code.file.filter(Boolean) : [];
+  }
+
   /** The code of a function, -1 if none is in the page. */
   blockOf(row) {
     return this.blocks.findIndex((block) => block.frame === row);

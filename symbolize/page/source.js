@@ -19,6 +19,7 @@ class SourceView {
     this.known = new Set(data.sources);
     for (const file of this.lines.file) this.known.add(data.lineFiles[file]);
     this.instructions = new Instructions(app);
+    for (const file of this.instructions.files()) this.known.add(file); // also those without values
     this.body.addEventListener("click", (event) => {
       const line = Number(event.target.closest("tr.decoded")?.dataset.line);
       if (!line || String(getSelection())) return;
@@ -30,10 +31,6 @@ class SourceView {
   /** Whether there is something to show of the file of a function. */
   has(row) {
     return this.known.has(this.app.files[this.app.fileOf[row]]) || this.instructions.blockOf(row) >= 0;
-  }
-
-  get isEmpty() {
-    return this.known.size === 0;
   }
 
   /** By file: lines with their values of the chosen sample type. */
@@ -90,8 +87,8 @@ class SourceView {
       this.app.choiceTexts().length > 0 && "The values are those of all samples, whatever is chosen.",
     ];
     this.message.textContent = messages.filter(Boolean).join(" ");
-    if (chosen !== undefined)
-      this.fill(this.byFile.get(chosen).lines, text?.replace(/\n$/, "").split("\n"), state.values.line);
+    const line = chosen === state.values.file ? state.values.line : 0; // not a line of a file that is not here
+    if (chosen !== undefined) this.fill(this.byFile.get(chosen).lines, text?.replace(/\n$/, "").split("\n"), line);
     else this.body.replaceChildren();
     this.instructions.show(chosen, this.line);
   }
@@ -106,7 +103,7 @@ class SourceView {
       if (Math.abs(values.flat) > flat) [heaviest, flat] = [number, Math.abs(values.flat)];
     }
     if (!texts) {
-      const numbers = [...lines.keys()].sort((a, b) => a - b);
+      const numbers = [...new Set(line > 0 ? [...lines.keys(), line] : lines.keys())].sort((a, b) => a - b);
       setContent(
         this.body,
         numbers.map((number) => this.row(number, "", lines.get(number))),

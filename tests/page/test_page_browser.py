@@ -835,6 +835,25 @@ def test_instructions_of_a_function(tab: Page, with_code: Path) -> None:
     assert tab.run("document.querySelector('#code').selectedOptions[0].text.startsWith('resonance::transform 0x')")
 
 
+def test_place_of_an_instruction_in_a_file_without_values(tab: Page, with_code: Path) -> None:
+    """The line of that file is shown, and never one of another file, whatever the address says."""
+    tab.open(with_code, "#view=source")
+    tab.wait("document.querySelector('#instructions tr[data-instruction]')")
+    path, line = tab.run(
+        """(({ instructions, byFile }) => {
+            const isWithoutValues = (i) => byFile.get(instructions.path(i))?.lines.size === 0;
+            const i = Array.from(instructions.line, (_, i) => i).find(isWithoutValues);
+            instructions.open(instructions.blocks.find(({ last }) => i < last), i);
+            return [instructions.path(i), instructions.line[i]];
+        })(symbolizePage.source)"""
+    )
+    tab.wait(f"document.querySelector('#file').value === {path!r}")
+    assert tab.run("document.querySelector('#source tr.target[data-line]').dataset.line") == str(line)
+    tab.open(with_code, "#view=source&file=/other&line=30")
+    tab.wait("document.querySelector('#instructions tr[data-instruction]')")
+    assert tab.run("document.querySelector('#source tr.target[data-line]')") is None
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_instructions_fit(tab: Page, with_code: Path, size: tuple[int, int], scheme: str) -> None:
