@@ -66,8 +66,8 @@ class FilterPanel {
     this.button.addEventListener("click", () => this.toggle(this.panel.hidden));
     byId("clear-filters").addEventListener("click", () => app.clearChoice());
     this.fields = FILTERS.map((name) => [name, byId(`filter-${name}`)]);
-    for (const [name, field] of this.fields) {
-      const change = () => app.state.set({ [name]: field.value });
+    const change = () => app.state.set(Object.fromEntries(this.fields.map(([name, { value }]) => [name, value])));
+    for (const [, field] of this.fields) {
       field.addEventListener("input", () => {
         clearTimeout(this.typing);
         this.typing = setTimeout(change, 150);

@@ -623,6 +623,20 @@ def test_filters_are_those_of_the_command(tab: Page, tmp_path: Path, filters: di
     assert sorted(shown_functions(tab)) == sorted(functions(profile))
 
 
+def test_filters_that_are_typed_quickly(tab: Page, tmp_path: Path) -> None:
+    """What was typed into a field is kept when the next one is typed into at once."""
+    show(tab, tmp_path, demo())
+    tab.click("#show-filters")
+    tab.run("""for (const [name, text] of [["focus", "parse"], ["ignore", "draw"]]) {
+        const field = document.querySelector(`#filter-${name}`);
+        field.focus();
+        field.value = text;
+        field.dispatchEvent(new Event("input"));
+    }""")
+    tab.wait("location.hash === '#focus=parse&ignore=draw'")
+    assert tab.run("document.querySelector('#filter-focus').value") == "parse"
+
+
 def test_filters_of_samples_without_a_stack(tab: Page, tmp_path: Path) -> None:
     """They have no frames, so that any filter drops them, as the command does."""
     profile = threaded([Sample((), 5, {}), Sample(("main", "a", "b"), 7, {}), Sample(("main", "c"), 4, {})])
