@@ -54,6 +54,8 @@ SCRIPTS: Final = (
     "app.js",
 )
 """The parts of the page's script, in their order in it."""
+CAVEAT: Final = '<details class="caveat"><summary>{}</summary></details>'
+"""A sentence of which the first line is shown until it is opened: it may name very many files."""
 
 
 class PackedColumns:
@@ -351,7 +353,7 @@ def page_pieces(picture: Picture) -> Iterator[bytes]:
     style = _part("page.css")
     texts: dict[str, str] = {
         "TITLE": html.escape(printable(picture.title)),
-        "CAVEATS": "".join(f'<p class="caveat">{html.escape(printable(each))}</p>' for each in picture.caveats),
+        "CAVEATS": "".join(CAVEAT.format(html.escape(printable(each))) for each in picture.caveats),
         "NAMED": mark_of(picture.named_samples),
         "SCRIPT-HASH": _hash(script),
         "STYLE-HASH": _hash(style),

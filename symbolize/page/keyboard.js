@@ -32,7 +32,7 @@ function listenToKeys(app) {
       return;
     }
     if (target.matches("select, input, textarea")) return;
-    if (event.key === "Enter" && target.matches("button")) return;
+    if (event.key === "Enter" && target.matches("button, summary")) return;
     const arrow = app.state.values.view === "graph" && ARROWS[event.key];
     const known = KEYS.find(([key, , action, other]) => action && (key === event.key || other === event.key));
     if (arrow) app.graph.move(...arrow);

@@ -74,11 +74,16 @@ class Peek {
         ];
     const heads = weights.isDifference ? ["Base", "New", "Change", "Share"] : ["Value", "Of all", "Of the function"];
     const head = [...heads, "Function"].map((text, i) =>
-      element("th", { scope: "col", class: i < heads.length ? "number" : "name" }, text),
+      element("th", { scope: "col", class: i < heads.length ? this.look(i) : "name" }, text),
     );
     this.table.tHead.replaceChildren(element("tr", {}, ...head));
     for (const body of [...this.table.tBodies]) body.remove();
     this.table.append(...groups.map(([title, rows]) => this.group(title, rows, functions.cumulative[row], totals)));
+  }
+
+  /** The class of a column of numbers; a narrow window has no room for four. */
+  look(i) {
+    return i < 3 ? "number" : "number wide";
   }
 
   group(title, rows, cumulative, totals) {
@@ -112,7 +117,7 @@ class Peek {
       const module = element("span", { class: "module" }, shown(modules[moduleOf[row]]));
       name.append(element("button", { onclick: () => this.open(row) }, ...breakable(data.names[row])), " ", module);
     }
-    const cells = texts.map((text) => element("td", { class: "number" }, text));
+    const cells = texts.map((text, i) => element("td", { class: this.look(i) }, text));
     if (weights.isDifference) cells[2].classList.add(change > 0 ? "grown" : change < 0 ? "shrunk" : "same");
     return element("tr", {}, ...cells, name);
   }

@@ -181,7 +181,7 @@ def test_view(capsys: pytest.CaptureFixture[str]) -> None:
     assert err.endswith("wrote ledger-clang-pie.html: 0.0 % of the samples in named code\n")
     page = Path("ledger-gcc-pie.html").read_bytes()
     assert b"<title>ledger-gcc-pie.prof" in page
-    assert b'<p class="caveat">not proved to be what ran: ledger, 89.2 %' in page
+    assert b'<details class="caveat"><summary>not proved to be what ran: ledger, 89.2 %' in page
     Path("old").mkdir()
     shutil.copy(PROFILE, "old/ledger-gcc-pie.prof")
     printed(capsys, "view", PROFILE, "-b", BIN, "--base", "old/ledger-gcc-pie.prof", "-o", "d.html")

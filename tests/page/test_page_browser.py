@@ -637,6 +637,17 @@ def test_filters_that_are_typed_quickly(tab: Page, tmp_path: Path) -> None:
     assert tab.run("document.querySelector('#filter-focus').value") == "parse"
 
 
+def test_long_caveats_leave_room_for_the_picture(tab: Page, tmp_path: Path) -> None:
+    """A caveat is one line, which Enter opens, as it opens nothing else then."""
+    tab.resize(*NARROW)
+    show(tab, tmp_path, replace(demo(), caveats=["not proved to be what ran: " + "libexample.so, 1.0 %; " * 40]))
+    assert tab.box(".caveat")["height"] < 30
+    tab.run("document.querySelector('.caveat summary').focus()")
+    tab.key("Enter")
+    assert tab.box(".caveat")["height"] > 200
+    assert tab.run("document.documentElement.scrollWidth") <= NARROW[0]
+
+
 def test_filters_of_samples_without_a_stack(tab: Page, tmp_path: Path) -> None:
     """They have no frames, so that any filter drops them, as the command does."""
     profile = threaded([Sample((), 5, {}), Sample(("main", "a", "b"), 7, {}), Sample(("main", "c"), 4, {})])

@@ -88,6 +88,7 @@ class Page:
             options["text"] = key
         else:
             options["windowsVirtualKeyCode"] = KEY_CODES[key]
+            options["text"] = "\r" if key == "Enter" else ""  # without it nothing that has the focus is pressed
         self.call("Input.dispatchKeyEvent", type="keyDown", **options)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
