@@ -261,9 +261,8 @@ class Symbolizer(Closeable):
         return Result(profile, report, by_lookup)
 
     def disassembly(self, profile: Profile | HasProfile, weights: Float64) -> Disassembly:
-        """The machine code of the functions of a symbolized `profile` that weigh most, of the binaries that are used
-        for it;
-        `weights` has one number for each location."""
+        """The machine code of the functions of a symbolized `profile` that weigh most, from the binaries that are used
+        for it; `weights` has one number for each location."""
         from symbolize.resolve.disassembly import disassembly
 
         with self._in_use():

@@ -51,9 +51,8 @@ class View:
     """What a view shows of a profile: its `title` (empty: the name of its file), the sample type that comes first, by
     name or number (empty: the profile's own), the samples and frames that `filters` leave, the `base` that it is
     compared with, with `normalize` scaled to its totals, where `sources` are found, and what gives the `disassembly` of
-    the profile, which a page has. A pprof file has what the
-    filters leave, and that sample type as its default. `caveats`, and `named_samples`, the mark of samples that have
-    names, are set when it is written."""
+    the profile, which a page has. A pprof file has what the filters leave, and that sample type as its default.
+    `caveats`, and `named_samples`, the mark of samples that have names, are set when it is written."""
 
     title: str = ""
     sample_type: str = ""

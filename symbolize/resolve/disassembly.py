@@ -128,7 +128,9 @@ def decoded(sampled: SampledCode, spans: Sequence[tuple[int, int]], mode: Mode) 
     counts = np.diff(frames.offsets)
     innermost = frames.offsets[:-1][counts > 0]
     names = frames.functions.shown(frames.function[innermost].astype(np.int64), mode, binary.is_android_linker).names
-    files = [text_of(frames.files[file], MAX_PATH) if file >= 0 else "" for file in frames.file[innermost].tolist()]
+    file_of = frames.file[innermost].tolist()
+    paths = {file: text_of(frames.files[file], MAX_PATH) if file >= 0 else "" for file in set(file_of)}
+    files = [paths[file] for file in file_of]
     inlined = [text_of(n, MAX_NAME) if k > 1 else "" for n, k in zip(names, counts[counts > 0], strict=True)]
     told = zip(files, frames.line[innermost].tolist(), inlined, strict=True)
     lines = dict(zip(vaddrs[counts > 0].tolist(), told, strict=True))
