@@ -66,11 +66,12 @@ def slices_of(stacks: "Stacks", tree: "CallTree") -> Slices | None:
     threads = thread_key(stacks)
     for name, labels in ([threads] if threads is not None else []) + list(label_codes(profile, notes)):
         codes = labels.codes.astype(np.int64) + 1
-        if any(is_same_choice(codes, each) for each in columns):
-            continue
         sets, joined = distinct_inverse(pair(number, codes))
         if len(sets) > MAX_SETS or len(distinct(pair(ends, joined))) > most:
             notes.append(f"{name}: left out, as there would be too many combinations of labels")
+            continue
+        one = sample_of_each(joined, len(sets))
+        if any(is_same_choice(codes[one], each[one]) for each in columns):
             continue
         number = joined
         keys.append(SliceKey(name, ["", *(text[:MAX_LETTERS] for text in labels.texts)]))
@@ -78,7 +79,7 @@ def slices_of(stacks: "Stacks", tree: "CallTree") -> Slices | None:
     bin_of, bins, width = time_bins(profile, pair(ends, number), most, notes)
     if not keys and bins == 1:
         return None
-    of_sets = np.array([], np.int64) if not columns else np.unique(number, return_index=True)[1]
+    of_sets = sample_of_each(number, int(number.max(initial=-1)) + 1)
     cells, cell_of = distinct_inverse(pair(ends, number))
     rows, row_of = distinct_inverse(pair(cell_of, bin_of))
     cell, bin_ = unpair(rows)
@@ -90,8 +91,15 @@ def slices_of(stacks: "Stacks", tree: "CallTree") -> Slices | None:
     return Slices(keys, has_threads, sets, bins, width, node, set_, bin_, values, sizes, notes)
 
 
+def sample_of_each(number: Int64, count: int) -> Int64:
+    """A sample for each of `count` numbers of samples."""
+    found = np.zeros(count, np.int64)
+    found[number] = np.arange(len(number))
+    return found
+
+
 def is_same_choice(one: Int64, other: Int64) -> bool:
-    """Whether two keys tell apart the same samples."""
+    """Whether two keys tell apart the same samples, or sets of labels."""
     count = len(distinct(pair(one, other)))
     return count == len(distinct(one)) == len(distinct(other))
 
