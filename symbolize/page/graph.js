@@ -243,13 +243,14 @@ class Graph {
   }
 
   async copySelected() {
-    if (!(this.selected?.frame >= 0)) return;
+    const [button, name] = [byId("copy"), this.details.bar.querySelector("strong")]; // others may follow meanwhile
+    if (!button || !(this.selected?.frame >= 0)) return;
     try {
       await navigator.clipboard.writeText(this.label(this.selected));
-      byId("copy").textContent = "Copied";
+      button.textContent = "Copied";
       this.details.say("copied");
     } catch {
-      getSelection().selectAllChildren(this.details.bar.querySelector("strong"));
+      getSelection().selectAllChildren(name);
       this.details.say("The browser does not allow copying; the name is marked.");
     }
   }

@@ -345,6 +345,12 @@ def test_copy(tab: Page, tmp_path: Path) -> None:
     tab.key("c")
     tab.wait("document.querySelector('#copy').textContent === 'Copied'")
     assert tab.run("navigator.clipboard.readText()") == "main"
+    tab.call("Browser.resetPermissions")
+    tab.run("navigator.clipboard.writeText = async () => { throw new Error(); }; symbolizePage.graph.copySelected()")
+    assert tab.run("String(getSelection())") == "main"
+    tab.run("symbolizePage.graph.copySelected(), symbolizePage.graph.select(null)")  # while it is being copied
+    tab.run("new Promise(requestAnimationFrame)")
+    assert tab.problems() == []
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
