@@ -68,7 +68,7 @@ class App {
     const { values } = this.state;
     const { last } = this;
     if (!this.data.types[values.type]) values.type = this.data.selected;
-    if (!(values.sandwich < this.data.names.length)) values.sandwich = -1;
+    for (const key of ["sandwich", "peek"]) if (!(values[key] < this.data.names.length)) values[key] = -1;
     if (!VIEWS.includes(values.view)) values.view = VIEWS[0];
     const isOther = CHOICES.some((key) => values[key] !== last[key]);
     if (isOther) this.choose(values.type !== last.type);
@@ -201,6 +201,7 @@ class App {
   }
 
   open(view) {
+    if (view === "peek") return this.peek.open();
     this.state.set({ view }, true);
     if (view === "graph") this.graph.drawing.stage.focus({ preventScroll: true });
   }

@@ -30,15 +30,15 @@ class Peek {
     this.table = document.querySelector("#peek table");
   }
 
-  open(row) {
-    this.app.state.set({ view: "peek", sandwich: row >= 0 ? row : this.app.state.values.sandwich }, true);
+  open(row = this.app.graph.selected?.frame) {
+    this.app.state.set({ view: "peek", peek: row >= 0 ? row : this.app.state.values.peek }, true);
   }
 
-  /** The function of the sandwich, else the selected one, else that with the largest own value. */
+  /** The function that was chosen, else that of the sandwich, else that with the largest own value. */
   row() {
-    const { state, graph, functions } = this.app;
-    if (state.values.sandwich >= 0) return state.values.sandwich;
-    if (graph.selected?.frame >= 0) return graph.selected.frame;
+    const { state, functions } = this.app;
+    const { peek, sandwich } = state.values;
+    if (peek >= 0 || sandwich >= 0) return peek >= 0 ? peek : sandwich;
     return functions.flat.reduce((most, value, row, flat) => (Math.abs(value) > Math.abs(flat[most]) ? row : most), 0);
   }
 

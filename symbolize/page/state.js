@@ -4,7 +4,8 @@ const DEFAULTS = {
   view: "graph", // "graph", "table", "peek", "source"
   type: null, // sample type: its column
   zoom: "", // frames from the root to the zoomed branch: rows of the frames, separated by dots; "^" before callers
-  sandwich: -1, // row of the frame whose callers and callees are shown, or -1
+  sandwich: -1, // row of the function whose stacks are merged in the graph, or -1
+  peek: -1, // row of the function whose callers and callees are in the table, or -1
   focus: "", // expressions that choose stacks and frames
   ignore: "",
   hide: "",

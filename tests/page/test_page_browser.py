@@ -763,6 +763,22 @@ def test_peek_leads_from_function_to_function(tab: Page, tmp_path: Path) -> None
     assert re.sub(r"\s+", " ", tab.text("#peek tbody:last-child")) == "Callees 10 ns 30 ns +20 ns 0.0 points f program"
 
 
+def test_peek_keeps_its_function_and_the_graph(tab: Page, tmp_path: Path) -> None:
+    """The function that is selected in the graph stays when other samples are chosen, and the graph stays zoomed."""
+    profile = symbolize.load(FIXTURES / "profiles" / "perf_data" / "threads.data")
+    show(tab, tmp_path, picture_of(stacks_of(profile), "p"))
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        tab.key(key)
+    before, zoomed, name = fragment(tab), crumbs(tab), selected(tab)
+    tab.click("[data-view=peek]")
+    assert tab.text("#peek tbody:nth-of-type(2) button") == name
+    tab.run("symbolizePage.state.set({ time: '0.400' })")
+    assert tab.text("#peek tbody:nth-of-type(2) button") == name
+    tab.run("symbolizePage.state.set({ time: '' })")
+    tab.key("g")
+    assert crumbs(tab) == zoomed and fragment(tab).startswith(before)
+
+
 def test_table_of_many_functions(tab: Page, tmp_path: Path) -> None:
     """More rows are added to those that are there."""
     show(tab, tmp_path, tree_of({"main": {f"f{i}": i + 1 for i in range(3000)}}), "#view=table")
