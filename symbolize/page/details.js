@@ -11,11 +11,14 @@ function element(name, attributes = {}, ...content) {
   return made;
 }
 
-/** Make `children` the content of an element; they may be more than a call can have arguments. */
+/** Make `children` the content of an element; they may be more than a call can have arguments. What scrolls around it
+ * takes the focus of what is replaced: without any, the keyboard would begin at the top of the page. */
 function setContent(parent, children) {
+  const hadFocus = parent.contains(document.activeElement);
   const content = document.createDocumentFragment();
   for (const child of children) content.append(child);
   parent.replaceChildren(content);
+  if (hadFocus) parent.closest(".scroll")?.focus({ preventScroll: true });
 }
 
 /** A qualified name that may be broken into lines behind its separators. */

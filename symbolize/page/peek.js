@@ -77,8 +77,8 @@ class Peek {
       element("th", { scope: "col", class: i < heads.length ? this.look(i) : "name" }, text),
     );
     this.table.tHead.replaceChildren(element("tr", {}, ...head));
-    for (const body of [...this.table.tBodies]) body.remove();
-    this.table.append(...groups.map(([title, rows]) => this.group(title, rows, functions.cumulative[row], totals)));
+    const bodies = groups.map(([title, rows]) => this.group(title, rows, functions.cumulative[row], totals));
+    setContent(this.table, [this.table.caption, this.table.tHead, ...bodies]);
   }
 
   /** The class of a column of numbers; a narrow window has no room for four. */

@@ -133,6 +133,7 @@ class SourceView {
     this.line = line || heaviest;
     if (line) target?.classList.add("target");
     target?.scrollIntoView({ block: this.isChosenHere ? "nearest" : "center" });
+    if (this.isChosenHere) target?.querySelector("button")?.focus({ preventScroll: true });
     this.isChosenHere = false;
     if (!target) this.body.closest(".scroll").scrollTop = 0;
   }

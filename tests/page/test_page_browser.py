@@ -763,6 +763,24 @@ def test_peek_leads_from_function_to_function(tab: Page, tmp_path: Path) -> None
     assert re.sub(r"\s+", " ", tab.text("#peek tbody:last-child")) == "Callees 10 ns 30 ns +20 ns 0.0 points f program"
 
 
+def test_focus_stays_where_a_key_was_pressed(tab: Page, tmp_path: Path, with_code: Path) -> None:
+    """On the line that was chosen, else on what scrolls around what was replaced."""
+    show(tab, tmp_path, demo(), "#view=peek")
+    tab.run("document.querySelector('#peek td button').focus()")
+    tab.key("Enter")
+    assert tab.run("document.activeElement.closest('#peek')?.id") == "peek"
+    tab.open(with_code, "#view=source")
+    tab.wait("document.querySelector('#instructions tr[data-instruction]')")
+    tab.run("document.querySelector('#source tr[data-line=\"35\"] button').focus()")
+    tab.key("Enter")
+    tab.wait("document.querySelector('tr.target')?.dataset.line === '35'")
+    assert tab.run("document.activeElement.textContent") == "35"
+    tab.run("document.querySelector('#instructions .place button').focus()")
+    tab.key("Enter")
+    tab.wait("location.hash.includes('code=')")
+    tab.wait("document.activeElement.closest('#instructions')")
+
+
 def test_peek_keeps_its_function_and_the_graph(tab: Page, tmp_path: Path) -> None:
     """The function that is selected in the graph stays when other samples are chosen, and the graph stays zoomed."""
     profile = symbolize.load(FIXTURES / "profiles" / "perf_data" / "threads.data")
