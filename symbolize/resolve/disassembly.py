@@ -11,7 +11,7 @@ from symbolize.core.disassembly import CodeBlock, Disassembly, Instruction
 from symbolize.core.errors import ReadFailure, first_names, printable
 from symbolize.core.mapped_names import module_name
 from symbolize.evidence.code import MAX_BODY, DecodedCode, called
-from symbolize.names import Mode, demangle
+from symbolize.names import Mode, shown_names
 from symbolize.profile import NONE, Profile
 from symbolize.resolve.name_agreement import unconfirmed
 from symbolize.resolve.resolution import Resolution, Resolutions
@@ -137,8 +137,12 @@ def decoded(sampled: SampledCode, spans: Sequence[tuple[int, int]], mode: Mode) 
 
     targets = distinct(np.array([called(each.text) for body in bodies for each in body], np.uint64))
     number, linked = binary.functions_at(targets + shift)
-    shown = [text_of(name, MAX_NAME) for name in demangle([each[0] for each in linked], mode)]
-    callees = {target: shown[row] for target, row in zip(targets.tolist(), number.tolist(), strict=True) if row >= 0}
+    shown, _ = shown_names([each[0] for each in linked], [b""] * len(linked), mode, binary.is_android_linker)
+    callees = {
+        target: text_of(shown[row], MAX_NAME)
+        for target, row in zip(targets.tolist(), number.tolist(), strict=True)
+        if row >= 0
+    }
 
     blocks = []
     for (begin, end), body in zip(spans, bodies, strict=True):
