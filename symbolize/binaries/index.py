@@ -35,7 +35,22 @@ MAX_ANSWERS = 1024
 MAX_FAILURES = 3
 """Failures of the database after which it is a fault of this program."""
 
-FROM_FILES = "SELECT f.*, d.root, d.path, d.linked FROM file f JOIN folder d ON d.id = f.folder"
+FILES = """
+SELECT f.*, d.root, d.path, d.linked, d.seal AS folder_seal, ({where}) AS holds
+FROM (SELECT f.id AS number FROM {tables} ON d.id = f.folder
+      WHERE {where} AND d.root IN ({{roots}}) LIMIT {limit})
+CROSS JOIN file f ON f.id = number CROSS JOIN folder d ON d.id = f.folder
+"""
+"""The files below the roots for which a condition holds; it is asked of the rows again that an index says it is true
+of, since SQLite believes its indexes."""
+BY_INDEX, BY_FOLDER = "file f CROSS JOIN folder d", "folder d CROSS JOIN file f"
+"""Where the search begins: with an index of files, or with the folders below the roots where a condition has none."""
+LISTED = """
+SELECT d.root, d.path, d.linked, d.seal AS folder_seal, l.folder, l.key, l.path AS listed, l.seal, ({where}) AS holds
+FROM (SELECT l.rowid AS number FROM listed l WHERE {where} LIMIT -1)
+CROSS JOIN listed l ON l.rowid = number CROSS JOIN folder d ON d.id = l.folder
+"""
+"""The rows of lists for which a condition holds, likewise."""
 IS_ELF = f"f.what = {store.ELF}"
 
 _indexes: "weakref.WeakSet[BinaryIndex]" = weakref.WeakSet()
@@ -161,11 +176,9 @@ class BinaryIndex:
         """
         found = self._entries(*of_build("f.path_key", build_id))
         where, parameters = of_build("l.key", build_id)
-        for root, folder, path in self._query(
-            f"SELECT d.root, d.path, l.path FROM listed l JOIN folder d ON d.id = l.folder WHERE {where}", parameters
-        ):
-            if root in self._order:
-                found += self._at(os.fsdecode(folder + path), root)
+        for row in self._query(LISTED.format(where=where), [*parameters, *parameters]):
+            if row["root"] in self._order:
+                found += self._at(os.fsdecode(row["path"] + row["listed"]), row["root"])
         others = [entry for entry in found if entry.build_id is None or not same_build_id(entry.build_id, build_id)]
         return list(dict.fromkeys(others))
 
@@ -174,9 +187,11 @@ class BinaryIndex:
         hash is asked for, and then those that are new."""
         wanted = identity.raw.decode("ascii", "replace")
         if identity.kind is IdKind.GO:
-            return self._entries(f"{IS_ELF} AND f.go = ?", (wanted,))
-        hashes = {entry: self._hash(entry) for entry in self._entries(f"{IS_ELF} AND f.hash IS NULL", (), limit=-1)}
-        known = self._entries(f"{IS_ELF} AND f.hash = ?", (wanted,))
+            return self._entries(f"{IS_ELF} AND f.go = ?", (wanted,), BY_FOLDER)
+        hashes = {
+            entry: self._hash(entry) for entry in self._entries(f"{IS_ELF} AND f.hash IS NULL", (), BY_FOLDER, limit=-1)
+        }
+        known = self._entries(f"{IS_ELF} AND f.hash = ?", (wanted,), BY_FOLDER)
         return list(dict.fromkeys((*known, *(entry for entry, found in hashes.items() if found == wanted))))
 
     def _hash(self, entry: Entry) -> str | None:
@@ -229,21 +244,20 @@ class BinaryIndex:
     def behind_build_id(self, name: str) -> list[Entry]:
         """The files called `ID-name` in a layout that has build ids in names, in order of the roots."""
         ending = as_bytes("-" + name)
-        return self._first_names(
-            self._entries(f"{IS_ELF} AND f.path_key IS NOT NULL AND substr(f.name, -?) = ?", (len(ending), ending))
-        )
+        where = f"{IS_ELF} AND f.path_key IS NOT NULL AND substr(f.name, -?) = ?"
+        return self._first_names(self._entries(where, (len(ending), ending), BY_FOLDER))
 
     def binaries(self) -> list[list[Entry]]:
         """All ELF files, those that share a build id together, as `with_build_id` has them."""
         groups: dict[str, list[Entry]] = {}
-        for entry in self._entries(IS_ELF, (), limit=-1):
+        for entry in self._entries(IS_ELF, (), BY_FOLDER, limit=-1):
             groups.setdefault(build_id_key(entry.build_id) if entry.build_id else "/" + entry.path, []).append(entry)
         return list(groups.values())
 
     def special(self, pattern: re.Pattern[str]) -> list[Entry]:
         """The files that have a special name and match `pattern`, as a walk meets them: those of the first root first,
         those of a folder before those of its folders, linked folders last."""
-        rows = self._query(f"{FROM_FILES} WHERE f.special = 1 AND d.root IN ({{roots}})", ())
+        rows = self._files("f.special = 1", ())
         rows = [row for row in rows if pattern.fullmatch(os.fsdecode(row["name"]))]
         rows.sort(key=lambda row: (self._order[row["root"]], row["linked"], in_walk(row["path"]), row["name"]))
         return self._distinct(rows)
@@ -269,9 +283,7 @@ class BinaryIndex:
     def look_again(self, path: str) -> bool:
         """Whether the file at `path` is not what it was when the folders were walked (R284, files that are replaced);
         then they are walked again for the next question."""
-        rows = self._query(
-            f"{FROM_FILES} WHERE f.name = ? AND d.root IN ({{roots}})", (as_bytes(os.path.basename(path)),)
-        )
+        rows = self._files("f.name = ?", (as_bytes(os.path.basename(path)),))
         known = [entry for entry in map(self._entry, rows) if entry.path == path]
         if not known or is_same_file(known[0], path):
             return False
@@ -317,9 +329,11 @@ class BinaryIndex:
             result.append(same[0] if same else entry)
         return list(dict.fromkeys(result))
 
-    def _entries(self, where: str, parameters: Sequence[object], limit: int = MAX_ANSWERS) -> list[Entry]:
+    def _entries(
+        self, where: str, parameters: Sequence[object], tables: str = BY_INDEX, limit: int = MAX_ANSWERS
+    ) -> list[Entry]:
         """The files for which a condition holds: each once, those of the first root first, linked folders last."""
-        rows = self._query(f"{FROM_FILES} WHERE {where} AND d.root IN ({{roots}}) LIMIT {limit}", parameters)
+        rows = self._files(where, parameters, tables, limit)
         rows.sort(key=lambda row: (self._order[row["root"]], row["linked"], row["path"] + row["name"]))
         return self._distinct(rows)
 
@@ -353,8 +367,15 @@ class BinaryIndex:
             go_build_id=row["go"] or "",
         )
 
+    def _files(
+        self, where: str, parameters: Sequence[object], tables: str = BY_INDEX, limit: int = -1
+    ) -> list[sqlite3.Row]:
+        """The rows of files for which a condition holds, `limit` at most."""
+        return self._query(FILES.format(where=where, tables=tables, limit=limit), [*parameters, *parameters])
+
     def _query(self, question: str, parameters: Sequence[object]) -> list[sqlite3.Row]:
-        """The rows that answer a question, in which `{roots}` are the roots, after the walk if there was none."""
+        """The rows that answer a question, in which `{roots}` are the roots, after the walk if there was none. None is
+        returned that is not what was written (R281, damaged caches)."""
         with self._lock:
             while True:
                 try:
@@ -365,7 +386,10 @@ class BinaryIndex:
                         )
                         self._walked = True
                     roots = ", ".join(map(str, self._order))
-                    return connection.execute(question.format(roots=roots), parameters).fetchall()
+                    rows = connection.execute(question.format(roots=roots), parameters).fetchall()
+                    for row in rows:
+                        require_answer(row)
+                    return rows
                 except store.ERRORS as error:
                     self._recover(error)
 
@@ -455,6 +479,17 @@ def link_text(link: str) -> str:
 def in_walk(path: bytes) -> tuple[bytes, ...]:
     """By what folders are sorted as a walk enters them: each before those in it."""
     return tuple(path.split(b"/"))
+
+
+def require_answer(row: sqlite3.Row) -> None:
+    """Raise DamagedStore unless a row of FILES or LISTED and its folder are sound, and it is what was asked for."""
+    if not row["holds"]:
+        raise store.DamagedStore("an index does not agree with its table")
+    store.require_sealed("folder", (row["root"], row["path"], row["linked"]), row["folder_seal"])
+    if "listed" in row.keys():  # noqa: SIM118 - a row is searched by its values
+        store.require_sealed("listed", (row["folder"], row["key"], row["listed"]), row["seal"])
+    else:
+        store.require_sealed("file", [row[name] for name in store.FILE], row["seal"])
 
 
 def of_build(column: str, build_id: str) -> tuple[str, tuple[str, ...]]:

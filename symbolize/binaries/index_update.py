@@ -41,6 +41,9 @@ COMMIT_SECONDS = 0.5
 
 STATE = ("size", "modified", "changed", "inode", "device")
 """The columns that are equal while a file does not change."""
+NAME, PROBLEM = store.FILE.index("name"), store.FILE.index("problem")
+OF_STATE = slice(store.FILE.index(STATE[0]), store.FILE.index(STATE[-1]) + 1)
+OF_FOLDER = f"SELECT id, seal, {', '.join(store.FILE)} FROM file WHERE folder = ?"
 NO_FOLDER = -1
 """The column `linked` of the folder of a root that is a file."""
 
@@ -311,20 +314,22 @@ class IndexUpdate:
         `real` is the path for the layouts, which goes on above the root.
         """
         connection, key = self._connection, (root, os.fsencode(folder.relative))
-        question = "SELECT id, linked FROM folder WHERE root = ? AND path = ?"
+        question = "SELECT id, linked, seal FROM folder WHERE root = ? AND path = ?"
         row = connection.execute(question, key).fetchone()
+        known: dict[bytes, tuple[int, str | None, tuple[int, ...]]] = {}
         if row is None:
             store.insert(connection, "folder", (*key, linked), "INSERT OR IGNORE")
             number = int(connection.execute(question, key).fetchone()[0])
-            known = {}
         else:
             number = int(row[0])
+            store.require_sealed("folder", (*key, row[1]), row[2])
             if row[1] != linked:
                 store.update(connection, "folder", number, "linked", linked)
             cursor = connection.cursor()
             cursor.row_factory = None  # plain tuples: the second walk reads little else
-            rows = cursor.execute(f"SELECT name, id, problem, {', '.join(STATE)} FROM file WHERE folder = ?", (number,))
-            known = {name: (file, problem, tuple(state)) for name, file, problem, *state in rows}
+            for row_number, checksum, *values in cursor.execute(OF_FOLDER, (number,)):
+                store.require_sealed("file", values, checksum)
+                known[values[NAME]] = row_number, values[PROBLEM], tuple(values[OF_STATE])
         for file in folder.files:
             state = state_of(file.status)
             before = known.pop(os.fsencode(file.name), None)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from symbolize.binaries.unpack import cache_folder, folder_in
 from symbolize.core.files import CacheFolder, file_size, os_error_text, require_regular
 
-VERSION = 7
+VERSION = 8
 BUSY_SECONDS = 20.0
 """How long to wait for other processes that write; walking the folders anew takes as long where machines are busy."""
 FORGOTTEN = 90 * 86400
@@ -43,6 +43,7 @@ CREATE TABLE IF NOT EXISTS file(
     seal INTEGER NOT NULL, UNIQUE(folder, name));
 CREATE TABLE IF NOT EXISTS listed(
     folder INTEGER NOT NULL, key TEXT NOT NULL, path BLOB NOT NULL, seal INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS checked(boot TEXT NOT NULL, seal INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS file_key ON file(key) WHERE key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS file_path_key ON file(path_key) WHERE path_key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS file_name ON file(name) WHERE what = 1;
@@ -62,9 +63,11 @@ SEALED = {
     "folder": ("root", "path", "linked"),
     "file": FILE,
     "listed": ("folder", "key", "path"),
+    "checked": ("boot",),
 }
 """The columns of each table that the checksum in `seal` is of. Of rows and their numbers SQLite keeps indexes, which
 have to agree."""
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 ENDINGS = ("", "-wal", "-shm", "-journal")
 """What the names of the files of a database end with."""
 
@@ -87,6 +90,12 @@ def insert(connection: sqlite3.Connection, table: str, values: Sequence[object],
     connection.execute(insertion(table, how), [*values, seal(values)])
 
 
+def require_sealed(table: str, values: Sequence[object], checksum: object) -> None:
+    """Raise DamagedStore unless the values of the columns in SEALED agree with the checksum of their row."""
+    if seal(values) != checksum:
+        raise DamagedStore(f"a row of {table} does not agree with its checksum")
+
+
 @cache
 def insertion(table: str, how: str) -> str:
     """The statement that adds a row."""
@@ -99,8 +108,7 @@ def update(connection: sqlite3.Connection, table: str, number: int, column: str,
     columns = SEALED[table]
     question = f"SELECT seal, {', '.join(columns)} FROM {table} WHERE id = ?"
     for row in connection.execute(question, (number,)).fetchall():
-        if seal(row[1:]) != row[0]:
-            raise DamagedStore(f"a row of {table} does not agree with its checksum")
+        require_sealed(table, row[1:], row[0])
         values = [value if name == column else old for name, old in zip(columns, row[1:], strict=True)]
         changed = f"UPDATE {table} SET {column} = ?, seal = ? WHERE id = ?"
         connection.execute(changed, (value, seal(values), number))
@@ -117,28 +125,56 @@ def objects(schema: str) -> list[tuple[object, ...]]:
         connection.close()
 
 
+def check_tables(connection: sqlite3.Connection, schema: str) -> None:
+    """Raise DamagedStore or sqlite3.Error if a database does not have the tables and indexes of a schema."""
+    if connection.execute(OBJECTS).fetchall() != objects(schema):
+        raise DamagedStore("its tables are not those that were made")
+
+
 def check_consistency(connection: sqlite3.Connection, schema: str) -> None:
     """Raise DamagedStore or sqlite3.Error if a database does not have the tables and indexes of a schema, or its pages,
     tables and indexes do not agree with one another."""
-    if connection.execute(OBJECTS).fetchall() != objects(schema):
-        raise DamagedStore("its tables are not those that were made")
+    check_tables(connection, schema)
     result = connection.execute("PRAGMA integrity_check(1)").fetchall()
     if result != [("ok",)]:
         raise DamagedStore(str(result[0][0]) if result else "its integrity cannot be checked")
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Raise DamagedStore or sqlite3.Error if anything is not what was written (R281, damaged caches).
-
-    The whole database is checked before it is asked, and a damaged one is rebuilt.
-    """
+    """Raise DamagedStore or sqlite3.Error if anything is not what was written (R281, damaged caches)."""
     check_consistency(connection, SCHEMA)
     for table, columns in SEALED.items():
         for row in connection.execute(f"SELECT seal, {', '.join(columns)} FROM {table}"):
-            if seal(row[1:]) != row[0]:
-                raise DamagedStore(f"a row of {table} does not agree with its checksum")
+            require_sealed(table, row[1:], row[0])
     if connection.execute("SELECT count(*) FROM root WHERE typeof(used) != 'integer'").fetchone() != (0,):
         raise DamagedStore("a row of root has no time")
+
+
+def check_once(connection: sqlite3.Connection) -> None:
+    """Check the whole database if it was not since the machine started; only the tables' definitions otherwise.
+
+    What is not written through may be lost when a machine stops; a process that ends leaves all it wrote. Each row
+    is checked when it is read, see `require_sealed`.
+    """
+    check_tables(connection, SCHEMA)
+    boot = boot_id()
+    known = connection.execute("SELECT boot, seal FROM checked").fetchall()
+    for row in known:
+        require_sealed("checked", row[:1], row[1])
+    if not boot or [row[0] for row in known] != [boot]:
+        check(connection)
+        connection.execute("DELETE FROM checked")
+        insert(connection, "checked", (boot,))
+        connection.commit()
+
+
+def boot_id() -> str:
+    """What names the time since the machine started, empty if that is not known."""
+    try:
+        with open(BOOT_ID, "rb") as file:
+            return file.read(64).decode("ascii", "replace").strip()
+    except OSError:
+        return ""
 
 
 def database_path(folder: str) -> str:
@@ -170,7 +206,7 @@ def connect(folder: str | None, *, in_memory: bool = False) -> sqlite3.Connectio
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.executescript(SCHEMA)
         if folder is not None:
-            check(connection)
+            check_once(connection)
     except BaseException:
         connection.close()
         raise
@@ -214,11 +250,12 @@ def remove_database(folder: str) -> None:
 
 def known_root(connection: sqlite3.Connection, path: str, device: int, inode: int) -> int | None:
     """The number of a root whose files were met before; None if they were not."""
-    row = connection.execute(
-        "SELECT id FROM root WHERE path = ? AND device = ? AND inode = ?",
-        (os.fsencode(path), signed(device), signed(inode)),
-    ).fetchone()
-    return None if row is None else int(row[0])
+    key = os.fsencode(path), signed(device), signed(inode)
+    row = connection.execute("SELECT id, seal FROM root WHERE path = ? AND device = ? AND inode = ?", key).fetchone()
+    if row is None:
+        return None
+    require_sealed("root", key, row[1])
+    return int(row[0])
 
 
 def root_id(connection: sqlite3.Connection, path: str, device: int, inode: int) -> int:
@@ -231,8 +268,12 @@ def root_id(connection: sqlite3.Connection, path: str, device: int, inode: int) 
         known = known_root(connection, path, device, inode)
         assert known is not None
         connection.execute("UPDATE root SET used = ? WHERE id = ?", (now, known))
-    elif connection.execute("SELECT used FROM root WHERE id = ?", (known,)).fetchone()[0] < now - 86400:
-        connection.execute("UPDATE root SET used = ? WHERE id = ?", (now, known))
+    else:
+        (used,) = connection.execute("SELECT used FROM root WHERE id = ?", (known,)).fetchone()
+        if not isinstance(used, int):
+            raise DamagedStore("a row of root has no time")
+        if used < now - 86400:
+            connection.execute("UPDATE root SET used = ? WHERE id = ?", (now, known))
     return known
 
 
@@ -308,7 +349,11 @@ def verify(folder: str) -> str:
     if not os.path.lexists(path):
         return ""
     try:
-        connect(folder).close()
+        connection = connect(folder)
+        try:
+            check(connection)
+        finally:
+            connection.close()
     except ERRORS as error:
         problem = f"{path}: {one_line(error)}"
         if is_damage(error):

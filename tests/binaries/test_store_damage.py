@@ -76,6 +76,21 @@ def test_rows_that_were_not_written(root: Path, cache: str, statement: str) -> N
 
 def test_an_index_that_misses_a_row(root: Path, cache: str) -> None:
     """A table whose rows are sound and whose index does not have them is damaged, too."""
+    swap_index_entries(cache)
+    assert "file_key" in verify(cache)
+    assert found(root, cache) == (["x"], [])
+
+
+def test_an_index_that_answers_by_another_row(root: Path, cache: str) -> None:
+    """A row that an index gives for a key that it does not have is no answer, though it is sound."""
+    swap_index_entries(cache)
+    entries, problems = found(root, cache)
+    assert entries == ["x"]
+    assert ["it is removed and made anew" in problem for problem in problems] == [True]
+
+
+def swap_index_entries(cache: str) -> None:
+    """Give the only row another key, of which the index of keys does not know. SQLite or we notice."""
     path = store.database_path(cache)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
@@ -87,8 +102,21 @@ def test_an_index_that_misses_a_row(root: Path, cache: str) -> None:
         store.update(connection, "file", 1, "key", OTHER)
         connection.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", kept)
         connection.commit()
-    assert "file_key" in verify(cache)
+
+
+def test_the_whole_is_checked_after_a_start(root: Path, cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of other folders are not read again before the machine was started anew, which may have lost some."""
+    other = root.parent / "other"
+    write(other / "y", OTHER)
+    assert BinaryIndex([str(other)], cache).with_build_id(OTHER)
+    with closing(sqlite3.connect(store.database_path(cache))) as connection:
+        connection.execute("UPDATE file SET size = 7 WHERE name = CAST('y' AS BLOB)")
+        connection.commit()
     assert found(root, cache) == (["x"], [])
+    monkeypatch.setattr(store, "boot_id", lambda: "another")
+    entries, problems = found(root, cache)
+    assert entries == ["x"]
+    assert ["a row of file does not agree" in problem for problem in problems] == [True]
 
 
 @pytest.mark.parametrize("position", [18, 19])
