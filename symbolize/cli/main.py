@@ -59,10 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_error("symbolize: out of memory")
         return EXIT_FAILED
     finally:
-        if not frozen:
-            gc.unfreeze()  # what `cli.profiles` froze
-        if collecting:
-            gc.enable()
+        if arguments is None:
+            gc.freeze()  # the process ends: what is left is not searched for cycles
+        else:
+            if not frozen:
+                gc.unfreeze()  # what `cli.profiles` froze
+            if collecting:
+                gc.enable()
 
 
 @contextmanager
