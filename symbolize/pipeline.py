@@ -30,6 +30,7 @@ from symbolize.profile import (
     FunctionRow,
     HasProfile,
     Profile,
+    calling_locations,
     choose_sample_type,
     combine,
     compact,
@@ -329,13 +330,14 @@ class Symbolizer(Closeable):
         """Ask each binary for all its addresses at once: what was found, for which mappings, and shared code."""
         lookups: list[tuple[LookupResult, list[Resolution]]] = []
         folded: list[FoldedRow] = []
+        is_caller = calling_locations(profile)
         for binary, answered in resolutions.by_binary():
             if progress is not None:
                 first = answered[0].mapping
                 name = profile.strings.text(profile.mappings.filename[first]) if first != NONE else ""
                 progress(max(first, 0), len(profile.mappings), name)
             try:
-                lookup, shared = self._look_up(binary, answered, resolutions)
+                lookup, shared = self._look_up(binary, answered, resolutions, is_caller)
             except ReadFailure as failure:
                 resolutions.fail(answered, failure)
                 continue
@@ -344,17 +346,22 @@ class Symbolizer(Closeable):
         return lookups, folded
 
     def _look_up(
-        self, binary: Binary | SymbolListBinary, answered: Sequence[Resolution], resolutions: Resolutions
+        self,
+        binary: Binary | SymbolListBinary,
+        answered: Sequence[Resolution],
+        resolutions: Resolutions,
+        is_caller: Bool,
     ) -> tuple[LookupResult, list[FoldedRow]]:
-        """Look up all addresses of one binary at once. Raises ReadFailure if the answer cannot be known, as when a file
-        of the binary changed meanwhile."""
+        """Look up all addresses of one binary at once; `is_caller` is for each location. Raises ReadFailure if the
+        answer cannot be known, as when a file of the binary changed meanwhile."""
         counts = [len(each.rows) for each in answered]
         rows = np.concatenate([each.rows for each in answered])
         vaddrs = np.concatenate([each.vaddrs for each in answered])
         verified = np.repeat([each.verified for each in answered], counts)
         order = np.argsort(vaddrs, kind="stable")
         rows, vaddrs, verified = rows[order], vaddrs[order], verified[order]
-        answer = binary.answer(vaddrs, nearest_line=self._options.nearest_line, tables=self._tables)
+        callers = vaddrs[is_caller[rows]]
+        answer = binary.answer(vaddrs, nearest_line=self._options.nearest_line, tables=self._tables, callers=callers)
         for each in answered:
             resolutions.note(each.mapping, answer.problems)
         try:

@@ -2,7 +2,7 @@
 
 from symbolize.core.arrays import NONE
 from symbolize.profile.attachments import StackDumps
-from symbolize.profile.combine import combine, compact, used_locations
+from symbolize.profile.combine import calling_locations, combine, compact, used_locations
 from symbolize.profile.facts import (
     NOT_PROVED,
     caveats_of,
@@ -58,6 +58,7 @@ __all__ = [
     "Strings",
     "ValueType",
     "assign_mappings",
+    "calling_locations",
     "caveats_of",
     "choose_sample_type",
     "combine",

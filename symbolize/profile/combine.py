@@ -45,6 +45,14 @@ def used_locations(profile: Profile) -> Bool:
     return marked(profile.samples.locations, len(profile.locations))
 
 
+def calling_locations(profile: Profile) -> Bool:
+    """Which locations are above another one on a stack: bool[n]."""
+    samples = profile.samples
+    is_above = np.ones(len(samples.locations), np.bool_)
+    is_above[samples.location_offsets[:-1][np.diff(samples.location_offsets) > 0]] = False
+    return marked(samples.locations, len(profile.locations), is_above)
+
+
 def _ranks(kept: Bool) -> Int32:
     """For each kept row its number among the kept."""
     return (np.cumsum(kept) - 1).astype(np.int32)

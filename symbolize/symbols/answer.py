@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import index
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,6 +45,18 @@ MAX_ASKED = 1 << 14
 """For more addresses than this the whole table is read rather than one for the addresses before them."""
 
 
+NO_VADDRS: Final = np.zeros(0, np.uint64)
+
+
+class Asked(NamedTuple):
+    """What is asked of a binary: n vaddrs, ascending; those of `callers` of which the calls of shared code are wanted,
+    ascending; and whether frames without a line get the nearest earlier one."""
+
+    vaddrs: UInt64
+    callers: UInt64
+    nearest_line: bool
+
+
 class HasTable(Protocol):
     """A binary as lookups see it: its files, and the symbol table that answers for them."""
 
@@ -64,10 +76,10 @@ class HasTable(Protocol):
     def has_whole(self) -> bool:
         """Whether its table is one for all addresses."""
 
-    def table(self, vaddrs: UInt64 | None = None) -> SymbolTable:
+    def table(self, vaddrs: UInt64 | None = None, callers: UInt64 | None = None) -> SymbolTable:
         """The table for some addresses, or for all."""
 
-    def table_again(self, vaddrs: UInt64) -> SymbolTable:
+    def table_again(self, vaddrs: UInt64, callers: UInt64 | None = None) -> SymbolTable:
         """Another table, for further addresses."""
 
     def is_loaded(self, vaddrs: UInt64) -> Bool:
@@ -130,12 +142,13 @@ def in_order(vaddrs: ArrayLike, ask: Callable[[UInt64], Answer]) -> Answer:
     return ask(ascending).take(which)
 
 
-def table_answer(binary: HasTable, vaddrs: UInt64, nearest_line: bool, made: SymbolTable | None = None) -> Answer:
-    """The answer for `vaddrs` (ascending) of one table, `made` or that of the binary."""
-    if nearest_line:
-        table, frames, approximate = lookup_nearest(binary, vaddrs)
+def table_answer(binary: HasTable, asked: Asked, made: SymbolTable | None = None) -> Answer:
+    """The answer of one table, `made` or that of the binary."""
+    vaddrs = asked.vaddrs
+    if asked.nearest_line:
+        table, frames, approximate = lookup_nearest(binary, vaddrs, asked.callers)
     else:
-        table = made or binary.table(vaddrs)
+        table = made or binary.table(vaddrs, asked.callers)
         frames, approximate = table.lookup(vaddrs), None
     starts, nameless = np.zeros(len(vaddrs), np.uint64), np.diff(frames.offsets) == 0
     if nameless.any():
@@ -189,7 +202,7 @@ def as_column(numbers: list[int]) -> UInt64:
     return np.array(numbers, np.uint64)
 
 
-def lookup_nearest(binary: HasTable, vaddrs: UInt64) -> tuple[SymbolTable, Frames, Bool]:
+def lookup_nearest(binary: HasTable, vaddrs: UInt64, callers: UInt64 = NO_VADDRS) -> tuple[SymbolTable, Frames, Bool]:
     """Look up `vaddrs` (ascending); innermost frames without a line get the nearest earlier one (R170, nearest line).
 
     Returns the table that answered, the frames, and which addresses have such a line: bool[n]. The nearest earlier
@@ -198,7 +211,7 @@ def lookup_nearest(binary: HasTable, vaddrs: UInt64) -> tuple[SymbolTable, Frame
     of the smallest size before the address: of 4 bytes on AArch64, PowerPC, LoongArch and SPARC, 2 on ARM, MIPS, RISC-V
     and S/390, 1 elsewhere. Such a line is a guess, and the report counts it as approximate.
     """
-    table = binary.table(vaddrs)
+    table = binary.table(vaddrs, callers)
     frames = table.lookup(vaddrs)
     approximate = np.zeros(len(vaddrs), np.bool_)
     without = np.flatnonzero(without_line(frames))
@@ -212,7 +225,7 @@ def lookup_nearest(binary: HasTable, vaddrs: UInt64) -> tuple[SymbolTable, Frame
         if len(asked) > MAX_ASKED:
             table = binary.table()
         else:
-            table = binary.table_again(distinct(np.append(vaddrs, places_before(asked, step))))
+            table = binary.table_again(distinct(np.append(vaddrs, places_before(asked, step))), callers)
         frames = table.lookup(vaddrs)
         without = np.flatnonzero(without_line(frames))
     asked = vaddrs[without]

@@ -97,10 +97,11 @@ def assemble(
     decoded: Decoded,
     symbols: SymbolLayer,
     vaddrs: UInt64 | None,
+    callers: UInt64 | None = None,
     resolved: ResolvedNodes | None = None,
 ) -> SymbolTable:
-    """The table of everything that was decoded, or of what lookups of `vaddrs` (ascending) need; `resolved` are its
-    functions if they are named already."""
+    """The table of everything that was decoded, or of what lookups of `vaddrs` (ascending) need, with the calls at
+    `callers` of shared code (None: all); `resolved` are its functions if they are named already."""
     if dwarf is not None and len(decoded.empty_starts):
         decoded = without_covered(dwarf, decoded, symbols)
     ranges = all_ranges(decoded, symbols) if vaddrs is None else ranges_at(decoded, symbols, vaddrs)
@@ -120,7 +121,7 @@ def assemble(
     sharing = [function for code in shared for function in code.functions]
     shared_name = pool.add_all([function.name for function in sharing])
     shared_path = pool.add_all([function.path for function in sharing])
-    of_shared = calls_of(dwarf, shared, vaddrs) if dwarf is not None else Calls.none()
+    of_shared = calls_of(dwarf, shared, callers) if dwarf is not None else Calls.none()
     call_linkage = pool.add_all([function.linkage for function in of_shared.functions])
     call_name = pool.add_all([function.name for function in of_shared.functions])
     call_path = pool.add_all([function.path for function in of_shared.functions])

@@ -23,7 +23,7 @@ from symbolize.elf.go_header import GO_SECTIONS
 from symbolize.elf.gotable import go_table
 from symbolize.elf.plt import TABLES
 from symbolize.names import is_android_linker
-from symbolize.symbols.answer import Answer, in_order, table_answer
+from symbolize.symbols.answer import NO_VADDRS, Answer, Asked, in_order, table_answer
 from symbolize.symbols.builds import agreeing, aligned, builds_of, misfit, source_names
 from symbolize.symbols.cache import TableCache, content_of, facts_of, table_name
 from symbolize.symbols.functions import Calls, return_distances
@@ -104,11 +104,19 @@ class Binary:
         """Why `other`, which has the same build id, is not used beside this one, in a sentence."""
         return misfit(self.loaded, other.loaded)
 
-    def answer(self, vaddrs: ArrayLike, *, nearest_line: bool = False, tables: Tables | None = None) -> Answer:
+    def answer(
+        self,
+        vaddrs: ArrayLike,
+        *,
+        nearest_line: bool = False,
+        tables: Tables | None = None,
+        callers: UInt64 = NO_VADDRS,
+    ) -> Answer:
         """The frames at n `vaddrs` (of `images`, in any order: uint64[n], or a list of integers), and why some have
         none. With `nearest_line` frames without a line get the nearest earlier one (R170, nearest line); `tables` are
-        asked first. Raises ReadFailure if a file changed meanwhile, TypeError and ValueError for wrong addresses."""
-        return in_order(vaddrs, lambda asked: answer_of(self, asked, nearest_line, tables))
+        asked first. The calls at `callers` (ascending) of shared code come with it, where a table does not have them
+        all. Raises ReadFailure if a file changed meanwhile, TypeError and ValueError for wrong addresses."""
+        return in_order(vaddrs, lambda asked: answer_of(self, Asked(asked, callers, nearest_line), tables))
 
     def is_loaded(self, vaddrs: UInt64) -> Bool:
         """Which of `vaddrs` (of `images`) are in a segment; all of them in a file without any."""
@@ -124,8 +132,9 @@ class Binary:
         """Whether one of the files is that of Android's dynamic linker, by name."""
         return any(is_android_linker(image.path) for image in self.images)
 
-    def table(self, vaddrs: UInt64 | None = None) -> SymbolTable:
-        """The symbol table; with `vaddrs` (ascending) it may be one for these addresses alone, with the same answers.
+    def table(self, vaddrs: UInt64 | None = None, callers: UInt64 | None = None) -> SymbolTable:
+        """The symbol table; with `vaddrs` (ascending) it may be one for these addresses alone, with the same answers,
+        and with the calls at `callers` (None: all) of shared code.
 
         The whole one is taken if it is at hand, or worth its cost: most of the debug information is needed and the
         table can be cached, or it is the second lookup; of more than MAX_AT_ONCE bytes it never is. Raises ChangedFile
@@ -139,7 +148,7 @@ class Binary:
                 if self._cache is not None and self._builder.is_complete:
                     self.is_kept = self._cache.store(self._whole, self.facts_of_table, self.content)
                 self.forget()
-            return self._whole if self._whole is not None else self._build(vaddrs)
+            return self._whole if self._whole is not None else self._build(vaddrs, callers)
 
     def portions(self, vaddrs: UInt64) -> Iterator[slice]:
         """`vaddrs` (ascending) in slices, each for a table of its own that needs a bounded part of the debug
@@ -187,10 +196,10 @@ class Binary:
             raise
         self.check()
 
-    def table_again(self, vaddrs: UInt64) -> SymbolTable:
+    def table_again(self, vaddrs: UInt64, callers: UInt64 | None = None) -> SymbolTable:
         """A table for `vaddrs` (ascending), as a part of the lookup that `table` was called for."""
         with self.reading():
-            return self._whole if self._whole is not None else self._build(vaddrs)
+            return self._whole if self._whole is not None else self._build(vaddrs, callers)
 
     def drop_changed(self) -> bool:
         """Have the whole table made anew if the file that it is read from has changed; whether it has."""
@@ -199,8 +208,8 @@ class Binary:
         self._whole, self.is_kept = None, None
         return True
 
-    def _build(self, vaddrs: UInt64 | None) -> SymbolTable:
-        table = self._builder.build(vaddrs)
+    def _build(self, vaddrs: UInt64 | None, callers: UInt64 | None = None) -> SymbolTable:
+        table = self._builder.build(vaddrs, callers)
         self._companions = self._builder.companions
         return table
 
@@ -423,23 +432,27 @@ def build_table(images: Sequence[ElfImage], vaddrs: UInt64 | None = None, finder
     return Binary(images, finder).table(vaddrs)
 
 
-def answer_of(binary: Binary, vaddrs: UInt64, nearest_line: bool, tables: Tables | None) -> Answer:
-    """The answer of a binary for `vaddrs` (ascending), see `Binary.answer`."""
+def answer_of(binary: Binary, asked: Asked, tables: Tables | None) -> Answer:
+    """The answer of a binary, see `Binary.answer`."""
     # With `nearest_line` one that is found is the whole one, and the binary's from now on.
-    made = tables.find(binary, vaddrs) if tables is not None else None
+    made = tables.find(binary, asked.vaddrs) if tables is not None else None
     if made is not None:
-        return _unchanged(binary, vaddrs, nearest_line, made)
-    answers = [(portion, _unchanged(binary, vaddrs[portion], nearest_line)) for portion in binary.portions(vaddrs)]
-    return answers[0][1] if len(answers) == 1 else _joined(binary, vaddrs, answers)
+        return _unchanged(binary, asked, made)
+    answers = []
+    for portion in binary.portions(asked.vaddrs):
+        part = asked._replace(vaddrs=asked.vaddrs[portion], callers=NO_VADDRS)
+        is_all = len(part.vaddrs) == len(asked.vaddrs)
+        answers.append((portion, _unchanged(binary, asked if is_all else part)))
+    return answers[0][1] if len(answers) == 1 else _joined(binary, asked, answers)
 
 
-def _unchanged(binary: Binary, vaddrs: UInt64, nearest_line: bool, made: SymbolTable | None = None) -> Answer:
+def _unchanged(binary: Binary, asked: Asked, made: SymbolTable | None = None) -> Answer:
     """The answer of a table, `made` or that of the binary, that has not changed when everything is read of it: a cached
     table that did is made anew (R280, files that change). That does not retry the mapping: if a file of the binary
     changed, ReadFailure is raised at once."""
     for _ in range(MAX_TABLES):
         try:
-            answer = table_answer(binary, vaddrs, nearest_line, made)
+            answer = table_answer(binary, asked, made)
         except ReadFailure:
             raise
         except Exception:
@@ -452,8 +465,8 @@ def _unchanged(binary: Binary, vaddrs: UInt64, nearest_line: bool, made: SymbolT
     raise ChangedFile(binary.images[0].path, CHANGED)
 
 
-def _joined(binary: Binary, vaddrs: UInt64, answers: Sequence[tuple[slice, Answer]]) -> Answer:
-    """One answer, of those for portions of `vaddrs`; which calls are of shared code is known with all of them."""
+def _joined(binary: Binary, asked: Asked, answers: Sequence[tuple[slice, Answer]]) -> Answer:
+    """One answer, of those for portions of the vaddrs; which calls are of shared code is known with all of them."""
     parts = [answer for _, answer in answers]
     folded: dict[tuple[int, int], tuple[FoldedCode, Int64]] = {}
     for portion, answer in answers:
@@ -463,13 +476,13 @@ def _joined(binary: Binary, vaddrs: UInt64, answers: Sequence[tuple[slice, Answe
     approximate = [answer.approximate for answer in parts if answer.approximate is not None]
     return replace(
         parts[-1],
-        vaddrs=vaddrs,
+        vaddrs=asked.vaddrs,
         frames=joined_frames([answer.frames for answer in parts]),
         reasons=np.concatenate([answer.reasons for answer in parts]),
         function_start=np.concatenate([answer.function_start for answer in parts]),
         approximate=np.concatenate(approximate) if approximate else None,
         folded=list(folded.values()),
-        calls=binary.calls([code for code, _ in folded.values()], vaddrs),
+        calls=binary.calls([code for code, _ in folded.values()], asked.callers),
         problems=list(dict.fromkeys(problem for answer in parts for problem in answer.problems)),
     )
 

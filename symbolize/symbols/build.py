@@ -59,8 +59,8 @@ class Builder:
         """The symbols of all files. They are read beside the debug information, and not waited for before."""
         return self._symbols()
 
-    def build(self, vaddrs: UInt64 | None) -> SymbolTable:
-        """The whole table, or one for lookups of `vaddrs` (ascending)."""
+    def build(self, vaddrs: UInt64 | None, callers: UInt64 | None = None) -> SymbolTable:
+        """The whole table, or one for lookups of `vaddrs` (ascending), with the calls at `callers`, see `assemble`."""
         dwarf, images = self.dwarf, self._images
         if self.listing is not None:
             table = symbol_list_table(with_type_arguments(self.listing, self.symbols), self.symbols)
@@ -70,7 +70,7 @@ class Builder:
                 decoded = decode_for(dwarf, vaddrs, self._symbols)
             elif dwarf is not None:
                 decoded, resolved = dwarf.decode_beside(partial(resolve_nodes, dwarf))
-            table = assemble(dwarf, decoded, self.symbols, vaddrs, resolved)
+            table = assemble(dwarf, decoded, self.symbols, vaddrs, callers, resolved)
         # Two threads note them, each when it comes to it.
         table.problems = [f"{image.path}: {problem}" for image in images for problem in sorted(image.problems)]
         if dwarf is not None and self._files is not None:

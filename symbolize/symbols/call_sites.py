@@ -474,7 +474,7 @@ def calls_of(dwarf: Dwarf, folded: Sequence[FoldedCode], vaddrs: UInt64 | None) 
     code it shares: the n-th of each for the same call, if all that they call is the same or shared too (R358, calls of
     folded functions).
     """
-    if not folded:
+    if not folded or (vaddrs is not None and not len(vaddrs)):
         return Calls.none()
     groups_of = Namesakes(folded).groups
     columns: list[list[UInt64]] = [[np.zeros(0, np.uint64)] for _ in range(3)]

@@ -53,7 +53,7 @@ def test_portions(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     counted: list[int] = []
     monkeypatch.setattr(binary, "MAX_AT_ONCE", 2)
     build = Builder.build
-    monkeypatch.setattr(Builder, "build", lambda self, asked: counted.append(len(asked)) or build(self, asked))
+    monkeypatch.setattr(Builder, "build", lambda self, asked, callers: counted.append(len(asked)) or build(self, asked))
     cache = TableCache(tmp_path)
     for _ in range(2):
         assert told(lookup(path, vaddrs, cache=cache)) == expected
