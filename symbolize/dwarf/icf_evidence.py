@@ -1,6 +1,8 @@
 """What DWARF knows of shared code: all definitions of functions in chosen units, and which sequences begin where."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from symbolize.dwarf.producers import producers_of
 from symbolize.dwarf.qualify import resolve_functions, resolve_references
 from symbolize.dwarf.reader import Reader
 from symbolize.dwarf.unit_ranges import are_discarded
+
+ONE_BY_ONE: Final = 64
+"""Paths that are resolved one by one; then those of all functions, which costs about as much as so many."""
 
 
 @dataclass(eq=False)
@@ -37,17 +42,31 @@ class Definitions:
     home: Int64
 
 
-@dataclass(frozen=True, eq=False)
 class Paths:
-    """The files in which functions are declared, by row; each is resolved when it is asked for."""
+    """The files in which functions are declared, by row; each is resolved when it is asked for, all when many are."""
 
-    dwarf: Dwarf
-    unit: Int64
-    file: UInt32
+    def __init__(self, dwarf: Dwarf, unit: Int64, file: UInt32) -> None:
+        self._dwarf, self._unit, self._file = dwarf, unit, file
+        self._asked = 0
 
     def __getitem__(self, row: int) -> bytes:
-        unit = int(self.unit[row])
-        return self.dwarf.path(unit, int(self.file[row]), False) if unit >= 0 else b""
+        unit = int(self._unit[row])
+        if unit < 0:
+            return b""
+        self._asked += 1
+        if self._asked > ONE_BY_ONE:
+            paths, number_of = self._all
+            return paths[int(number_of[row])]
+        return self._dwarf.path(unit, int(self._file[row]), False)
+
+    @cached_property
+    def _all(self) -> tuple[list[bytes], Int64]:
+        """The distinct paths, the last of which is empty, and which of them is that of each row."""
+        rows = np.flatnonzero(self._unit >= 0)
+        paths, number = self._dwarf.paths(self._unit[rows], self._file[rows].astype(np.int64), False)
+        number_of = np.full(len(self._unit), -1, np.int64)
+        number_of[rows] = number
+        return [*paths, b""], number_of
 
 
 def definitions_of(dwarf: Dwarf, units: Int64) -> Definitions:
