@@ -96,6 +96,20 @@ def texts_at(data, offsets, problems) -> StringArray:  # type: ignore[no-untyped
     return texts_of_lengths(data, offsets, sound_lengths(data, offsets, problems)).only(which)
 
 
+def same_texts(one, other) -> bool:  # type: ignore[no-untyped-def]
+    """Whether two arrays have equal strings in the same order; not so where rows share strings that would take absurdly
+    much one by one."""
+    lengths = one.lengths()
+    limit = TOTAL_PER_BYTE * len(one.data) + MORE_TOTAL
+    if not np.array_equal(lengths, other.lengths()) or int(lengths.sum()) > limit:
+        return False
+    places = offsets_of(lengths)
+    first, second = np.empty((2, int(places[len(lengths)])), np.uint8)
+    for texts, out in ((one, first), (other, second)):
+        gather(*views(texts.data, texts.offsets[texts.rows], places, out))
+    return bool(np.array_equal(first, second))
+
+
 def bytes_of(data):  # type: ignore[no-untyped-def]
     """A buffer as an array (uint8)."""
     return np.frombuffer(data, np.uint8)

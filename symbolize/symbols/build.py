@@ -18,7 +18,7 @@ from symbolize.symbol_files import SymbolList
 from symbolize.symbol_files.gopclntab import Memory, TableBases, read_go_table
 from symbolize.symbols.assemble import SymbolWitness, assemble, resolve_nodes
 from symbolize.symbols.builds import source_names
-from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, symbol_layer
+from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, symbol_layer, without_copies
 from symbolize.symbols.icf import entries_at
 from symbolize.symbols.split_dwarf_files import CompanionFiles, Finder, debug_sections
 from symbolize.symbols.symbol_list_binary import symbol_list_table, with_type_arguments
@@ -179,6 +179,7 @@ def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:
     if not is_complete(images):
         minis = [mini for image in images if (mini := mini_image(image)) is not None]
         tables += [table for mini in minis for table in symbol_tables(mini, opd)]
+    tables = without_copies(tables)
     frames = NO_FRAMES
     if tables and needs_frames(tables):
         found = (frame_ranges(image) for image in images)

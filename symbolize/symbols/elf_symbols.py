@@ -20,7 +20,7 @@ from symbolize.core.arrays import (
     offsets_of,
     ranges,
 )
-from symbolize.core.c_strings import texts_at
+from symbolize.core.c_strings import same_texts, texts_at
 from symbolize.core.ranges import disjoint, inside
 from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.core.string_table import StringTable
@@ -218,6 +218,28 @@ def symbol_layer(tables: Sequence[Symbols], frames: tuple[UInt64, UInt64] = NO_F
     return SymbolLayer(
         starts, symbol, vaddr, end, sized, function, binding, complete, has_functions, names, file, files
     )
+
+
+def without_copies(tables: Sequence[Symbols]) -> list[Symbols]:
+    """The tables without those that have the same symbols as one before: a binary that was not stripped has a copy of
+    what is in its debug file. Source files of local symbols do not count, of which the first table is believed."""
+    kept: list[Symbols] = []
+    for table in tables:
+        if not any(are_copies(table, other) for other in kept):
+            kept.append(table)
+    return kept
+
+
+def are_copies(one: Symbols, other: Symbols) -> bool:
+    """Whether two tables have the same symbols, those of one vaddr in the same order."""
+    if (len(one), one.dynamic, one.stubs) != (len(other), other.dynamic, other.stubs):
+        return False
+    orders = [np.argsort(table.vaddr, kind="stable") for table in (one, other)]
+    for column in ("vaddr", "size", "type", "binding", "section_end"):
+        first, second = (getattr(table, column)[order] for table, order in zip((one, other), orders, strict=True))
+        if not np.array_equal(first, second):
+            return False
+    return same_texts(*(SymbolNames([table]).texts(order) for table, order in zip((one, other), orders, strict=True)))
 
 
 def needs_frames(tables: Sequence[Symbols]) -> bool:

@@ -12,7 +12,7 @@ from symbolize.names import demangle
 from symbolize.symbols import Binary, build_table
 from symbolize.symbols.binary import source_rank
 from symbolize.symbols.build import symbol_tables
-from symbolize.symbols.elf_symbols import extents, needs_frames, symbol_layer
+from symbolize.symbols.elf_symbols import extents, needs_frames, symbol_layer, without_copies
 from tests.support import elf_writer
 from tests.support.dwarf_writer import As, C, die, dwarf_sections, function
 from tests.support.eh_frame import Frames, eh_frame
@@ -239,6 +239,30 @@ def test_suffixes_without_dwarf() -> None:
     plain = [frames.functions.name[f] for f in frames.function]
     assert plain == [b"main.cold", b"", b""]
     assert demangle([frames.functions.linkage[f] for f in frames.function])[1:] == [b"gone", b"known"]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_copy"),
+    [
+        ((), True),
+        (("name", "firsu"), False),
+        (("name", "firsts"), False),
+        (("size", 0x18), False),
+        (("binding", WEAK), False),
+    ],
+)
+def test_copies_of_tables(change: tuple[Any, ...], is_copy: bool) -> None:
+    """A table with the symbols of one before is left out: the binary of a debug file may have them all. Names of
+    another order in the file do not matter, nor does a local symbol's source file."""
+    symbols = [S("first", 0x1010, 0x20, FUNC, GLOBAL), S("second", 0x1030, 0x10, FUNC, LOCAL)]
+    other = symbols[::-1]
+    if change:
+        other[1] = other[1]._replace(**{change[0]: change[1]})
+    tables = []
+    for given in ([S("a.c", 0, 0, FILE, LOCAL, ABS), *symbols], other):
+        image = image_of([], [elf_writer.text(0x1000, 0x100)], given)
+        tables += symbol_tables(image)
+    assert len(without_copies(tables)) == (1 if is_copy else 2)
 
 
 def test_symbols_of_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
