@@ -76,8 +76,10 @@ def compare(subject: Subject, peers: Peers, folder: Path, count: int, slow: int,
         except (ValueError, subprocess.TimeoutExpired) as error:
             result.troubles[engine] = str(error)[-200:]
             continue
-        answers[engine] = dict(zip(some, found, strict=True))
-        result.asked[engine] = len(some)
+        told = zip(some, found, strict=True)
+        # gimli reads no symbols: where no unit is it has not looked.
+        answers[engine] = {vaddr: each for vaddr, each in told if each or engine != p.NEWEST_GIMLI}
+        result.asked[engine] = len(answers[engine])
     judge = Judge(subject)
     for vaddr in vaddrs:
         count_address(result, judge, vaddr, {name: found[vaddr] for name, found in answers.items() if vaddr in found})

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from symbolize.analysis.difference import common_types
+from symbolize.analysis.difference import common_types, differ
 from symbolize.analysis.stacks import Stacks
 from symbolize.analysis.tables import FUNCTION, ShownColumn, ShownTable, plain, share_column, valid
 from symbolize.analysis.totals import function_totals
@@ -96,7 +96,10 @@ class Recordings:
         )
         about = {"sample_type": valid(kind), "unit": valid(unit), "total": plain(new_total), "base_total": plain(total)}
         about |= {"level": LEVEL, **counts}
-        return ShownTable("spread", printable(summary), COLUMNS, rows, len(names), about, conclusion(counts, can_tell))
+        told = conclusion(counts, can_tell)
+        if differ(new_total, total):
+            told += "; the means differ, and shares are compared: what takes longer everywhere has not changed"
+        return ShownTable("spread", printable(summary), COLUMNS, rows, len(names), about, told)
 
 
 def deviations(shares: Float64) -> Float64:

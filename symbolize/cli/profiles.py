@@ -194,8 +194,11 @@ def report_below(below: Sequence[tuple[float, str]], options: argparse.Namespace
     """Print which inputs are below --fail-under: their coverages and names."""
     percent, profile = min(below)
     text = below_text(percent, options.fail_under)
-    others = f" (the lowest of {len(below)} inputs below it)" if len(below) > 1 else ""
-    print_error(f"symbolize: {printable(profile)}: {text}{others}")
+    if len(below) > 1:
+        text += f" (the lowest of {len(below)} inputs below it)"
+    elif percent != NO_SAMPLES:
+        text += " (of samples and frames the lower one)"
+    print_error(f"symbolize: {printable(profile)}: {text}")
 
 
 def suffix_of(output: Output | None) -> str:

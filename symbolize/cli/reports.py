@@ -105,6 +105,9 @@ class Reports:
         if self._quiet and self._file is None:
             return
         self._note(report, source, loaded, output)
+        if self._file is not None and not self._quiet:  # nobody reads a file of a run that went well
+            for caution in report.cautions[:MAX_WARNINGS]:
+                print_error(f"symbolize: warning: {printable(f'{title}: {caution}')}")
         is_kept = output in self._kept
         if self._form == "json":
             from symbolize.report.json import as_dict, render

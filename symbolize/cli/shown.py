@@ -49,7 +49,7 @@ class Shown(NamedTuple):
 EVIDENCE: Final = re.compile(r"(?<=supported|nverified): [^()]*\)")
 """What a verdict is known by, in a sentence on binaries."""
 NAMELESS: Final = "has no names: give the folders with its binaries with -b"
-SHOW_BRIEF: Final = ("-b", *SELECTION_BRIEF, "-v", "-q")
+SHOW_BRIEF: Final = ("-b", "--local", *SELECTION_BRIEF, "-v", "-q")
 """The options of `add_show_options` that the short help has."""
 
 

@@ -187,6 +187,11 @@ def compare_recordings(options: argparse.Namespace, bases: Sequence[str], others
         raise UsageError("--merge all leaves one recording of several, and with several --base their spread counts")
     if options.normalize:
         raise UsageError("--normalize has no effect on several recordings: their shares are compared")
+    if len(bases) == 1:
+        raise UsageError(
+            f"--base names one recording, and {len(others)} are compared with it: give --base for each of the base's, "
+            "as in $(printf -- '--base %s ' old*.prof); or --merge all to make one of the others"
+        )
     recordings, subjects, code = Recordings(), list[TableSubject](), EXIT_DONE
     with symbolizer_of(options) as symbolizer:
         for source in (*bases, *others):

@@ -247,7 +247,7 @@ def test_fail_under(limit: str, places: list[Place], code: int, capsys: pytest.C
     assert Path("x.symbolized.pb.gz").exists()
     err = capsys.readouterr().err
     assert err.startswith("symbolize: x.pb: coverage ") == bool(code)
-    assert err.endswith(f" % is below --fail-under {limit}\n") == bool(code)
+    assert err.endswith(f" % is below --fail-under {limit} (of samples and frames the lower one)\n") == bool(code)
 
 
 @pytest.mark.parametrize("stacks", [[], [((Place(0x1000, 1, (Line("f"),)),), (0,))]], ids=["no samples", "no values"])

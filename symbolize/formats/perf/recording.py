@@ -9,7 +9,7 @@ import numpy as np
 
 from symbolize.core.arrays import views
 from symbolize.core.compression import ZSTD, CompressionError, Spool
-from symbolize.core.errors import InputError, UsageError
+from symbolize.core.errors import InputError, UsageError, first_names
 from symbolize.core.interning import InternTable, random_mixer
 from symbolize.formats.content import FREE_OUTPUT, MAX_RATIO
 from symbolize.formats.model import LoadOptions
@@ -256,6 +256,7 @@ class Recording:
             raise UsageError(f"unknown label {min(unknown)!r}; the labels of samples are {', '.join(LABELS)}")
         labels = sum(LABELS[label] for label in set(wanted)) | (n.LABEL_TIME if options.timestamps else 0)
         self.name = name
+        self._is_choice = options.choice.selects
         self.strings = Strings()
         self.samples: Any = PerfSamples(labels, mixer)
         self.scan: Any = PerfScan(self.samples, is_big)
@@ -382,6 +383,11 @@ class Recording:
     def warnings(self) -> list[str]:
         """What was repaired or left out, a sentence each."""
         scan, found = self.scan, list(self.facts.warnings)
+        if self._is_choice and not len(self.samples.rows.array()):
+            names = {
+                self.strings[each.comm].decode("utf-8", "backslashreplace") for each in self.processes.all if each.comm
+            }
+            found.append(f"No process with samples is one that was asked for; there are {first_names(sorted(names))}.")
         if self.is_damaged:
             found.append(f"There is no record at offset {scan.pos:#x}: the rest of the recording was left out.")
         elif self.is_cut:
