@@ -62,9 +62,6 @@ class Evidence(Enum):
     """Targets of direct calls on stacks that were unwound by call frame information."""
     DOUBTFUL_TARGETS = Rates("{agreeing} of {judged} calls lead to the next frame", 0.10, None, 0.02)
     """Targets on other stacks, which lack the callers of code that has not made its frame yet."""
-    LENGTH = Rates("its code is as long as what was mapped", 0.001, None, 0.01)
-    """Pages of the code of a file at a recorded path, of at least MIN_PAGES: of 551 libraries and programs of a
-    distribution two have the same place and length in 0.14 of 100 pairs."""
     LISTED = Rates("{agreeing} of {judged} callers call the next function on their stacks", 1 / 3, (0.97, 0.97), 1 / 8)
     """Callers by the lists of calls in debug information, where there is no code (R370, builds by their callers). The
     stacks may lack some: a file of whose callers a quarter agrees is never refuted. If every other frame is missing on
@@ -146,7 +143,7 @@ class Observed:
 
     `is_leaf` marks exact addresses of instructions, `is_call` call sites that count as evidence: with `is_sound` stacks
     all, otherwise those behind known code. `pairs` finds what was called and its call site, as indices of `vaddrs`.
-    `by_pointers`: the stacks were walked along frame pointers. `is_as_long`: so is what was mapped as the code.
+    `by_pointers`: the stacks were walked along frame pointers.
     """
 
     vaddrs: UInt64
@@ -156,7 +153,6 @@ class Observed:
     is_sound: bool = False
     pairs: Callable[[], tuple[Int64, Int64]] = lambda: (np.zeros(0, np.int64), np.zeros(0, np.int64))
     by_pointers: bool = False
-    is_as_long: bool = False
 
 
 def joined(parts: Sequence[Observed]) -> Observed:
@@ -171,8 +167,7 @@ def joined(parts: Sequence[Observed]) -> Observed:
     columns = ((each.vaddrs, each.inside, each.is_leaf, each.is_call) for each in parts)
     vaddrs, inside, is_leaf, is_call = (np.concatenate(column) for column in zip(*columns, strict=True))
     is_sound, by_pointers = all(each.is_sound for each in parts), any(each.by_pointers for each in parts)
-    is_as_long = all(each.is_as_long for each in parts)
-    return Observed(vaddrs, inside, is_leaf, is_call, is_sound, pairs, by_pointers, is_as_long)
+    return Observed(vaddrs, inside, is_leaf, is_call, is_sound, pairs, by_pointers)
 
 
 class Judgement(NamedTuple):
@@ -236,7 +231,6 @@ class Judge:
                 return []
             code.renew()
             counts = [leaves(code, observed)] if observed.is_leaf.any() else []
-            counts += [Count(Evidence.LENGTH, 1, 0)] if observed.is_as_long else []
             # Of the thousands of mappings of a fleet most have one kind of evidence, or none.
             return [*counts, *sites(code, observed), targets(code, observed)] if observed.is_call.any() else counts
 

@@ -14,8 +14,6 @@ MappedAddresses = tuple[UInt64, Bool]
 """Vaddrs, and which of them lie in the binary at all."""
 
 PAGE = 4096
-MIN_PAGES = 16
-"""Shorter code is often as long as that of another file."""
 
 
 def map_addresses(
@@ -129,18 +127,17 @@ def true_offset(segments: Sequence[Segment], start: int, limit: int, file_offset
     return 0 if verified or limit - start >= end else None
 
 
-def is_as_long(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> bool | None:
-    """Whether a mapping of this machine is as long as the executable segment that begins at its offset, in pages; None
-    where that says nothing of the file: of less than MIN_PAGES if it is; and where the code begins the file, which is
-    mapped whole at first, or is one of Go, of which builds that differ little are as long."""
+def differs_in_length(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> bool:
+    """Whether a mapping of this machine is not as long as the executable segment that begins at its offset, in pages.
+
+    Code that begins the file says nothing, which is mapped whole at first. Nor does code that is as long: a build with
+    one statement more mostly is.
+    """
     code = [segment for segment in segments if segment.executable and segment.file_size]
     if len(code) != 1 or not file_offset or not start < limit < TOP:
-        return None
-    if code[0].file_offset // PAGESIZE * PAGESIZE != file_offset:
-        return None
-    if -(-end_of(code[0]) // PAGESIZE) * PAGESIZE - file_offset != limit - start:
         return False
-    return True if limit - start >= MIN_PAGES * PAGESIZE else None
+    is_at_begin = code[0].file_offset // PAGESIZE * PAGESIZE == file_offset
+    return is_at_begin and -(-end_of(code[0]) // PAGESIZE) * PAGESIZE - file_offset != limit - start
 
 
 def load_segments(segments: Sequence[Segment], start: int, limit: int, file_offset: int) -> list[Segment] | None:

@@ -43,7 +43,7 @@ from symbolize.resolve.address_maps import (
     map_locations,
     misfit,
 )
-from symbolize.resolve.addresses import MappedAddresses, in_code, is_as_long
+from symbolize.resolve.addresses import MappedAddresses, differs_in_length, in_code
 from symbolize.resolve.huge_pages import FileLayout, HugePages, MatchOf, is_moved_text
 from symbolize.resolve.mapping_record import MappingRecord, has_map, records_of, weight_of_mappings
 from symbolize.resolve.opened import OpenBinaries
@@ -571,11 +571,9 @@ class MappingResolver:
         mapped, problem = mapper(record, binary)
         if mapped is None:
             return BuildMatch(problem or misfit(record))
-        length = self._length(record, claim, binary)
-        if length is False:
+        if self._differs_in_length(record, claim, binary):
             return BuildMatch("its code is not as long as what was mapped")
-        observed = replace(record.observed(mapped), is_as_long=length is True)
-        judgement = self._judge.judge(binary, observed, claim=claim)
+        judgement = self._judge.judge(binary, record.observed(mapped), claim=claim)
         if judgement.verdict is Verdict.UNVERIFIED:
             pooled = self._pooled(record, mapper, claim, binary)
             # Another process may have run another file: others do not support a file that this mapping speaks against.
@@ -596,20 +594,16 @@ class MappingResolver:
         key = record.filename, record.build_id, claim, binary
         if key not in self._by_file:
             found = ((each, mapper(each, binary)[0]) for each in records)
-            parts = [
-                replace(each.observed(mapped), is_as_long=self._length(each, claim, binary) is True)
-                for each, mapped in found
-                if mapped is not None
-            ]
+            parts = [each.observed(mapped) for each, mapped in found if mapped is not None]
             self._by_file[key] = self._judge.judge(binary, joined(parts), claim=claim) if parts else None
         return self._by_file[key]
 
-    def _length(self, record: MappingRecord, claim: int, binary: Binary) -> bool | None:
-        """Whether the code of a file of this machine, of which no build id says anything, is as long as what was
-        mapped; None if that is not known, or not asked."""
+    def _differs_in_length(self, record: MappingRecord, claim: int, binary: Binary) -> bool:
+        """Whether the code of a file of this machine, of which no build id says anything, is not as long as what was
+        mapped."""
         if claim or record.is_proof or not self._index.is_listed or binary.code is None:
-            return None
-        return is_as_long(binary.loaded.segments, record.start, record.limit, record.file_offset)
+            return False
+        return differs_in_length(binary.loaded.segments, record.start, record.limit, record.file_offset)
 
     def _same_names(self, record: MappingRecord, mapper: Mapper, equals: Judged[BinaryMatch]) -> bool:
         """Whether several candidates give the same names for a mapping."""

@@ -1,7 +1,6 @@
 """The judge of builds: what it counts of a file, and its verdict."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,22 +63,6 @@ class TestLeaves:
         """Two refute a build in which nothing is where it was, and eight support the one that ran."""
         observed = seen(map(leaf, range(count)))
         assert (judged(RIGHT, observed).verdict, judged(WRONG, observed).verdict) == (right, wrong)
-
-    @pytest.mark.parametrize(
-        ("count", "right", "wrong"),
-        [
-            (0, Verdict.UNVERIFIED, Verdict.UNVERIFIED),
-            (3, Verdict.UNVERIFIED, Verdict.REFUTED),
-            (4, Verdict.SUPPORTED, Verdict.REFUTED),
-        ],
-    )
-    def test_code_as_long_as_what_was_mapped(self, count: int, right: Verdict, wrong: Verdict) -> None:
-        """It counts as much as four of them, and alone it supports nothing, nor against what contradicts."""
-        observed = replace(seen(map(leaf, range(count))), is_as_long=True)
-        assert (judged(RIGHT, observed).verdict, judged(WRONG, observed).verdict) == (right, wrong)
-        assert Count(Evidence.LENGTH, 1, 0) in judged(RIGHT, observed).counts
-        assert joined([observed, observed]).is_as_long
-        assert not joined([observed, replace(observed, is_as_long=False)]).is_as_long
 
     def test_a_build_that_shares_most_of_its_code(self) -> None:
         """It fits what is shared, and is refuted by a few that are not."""

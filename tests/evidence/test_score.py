@@ -17,7 +17,6 @@ MINIMA = {
     Evidence.TARGETS: [0, 0, 4, 7, 21, 47, 72, 97],
     Evidence.DOUBTFUL_SITES: [0, 0, 0, 6, 9, 12, 17, 30],
     Evidence.DOUBTFUL_TARGETS: [0] * 8,
-    Evidence.LENGTH: [0] * 8,
     Evidence.LISTED: [0] * 9 + [10, 11, 12, 14, 15, 16],
 }
 """Of how many items at most 1, 2, 3... contradictions refute a build, 0 where they never do."""
@@ -27,7 +26,6 @@ SUPPORTING = {
     Evidence.DOUBTFUL_SITES: (4, 1, 6),
     Evidence.TARGETS: (3, 1, 5),
     Evidence.DOUBTFUL_TARGETS: (3, 1, 5),
-    Evidence.LENGTH: (3, 1, 4),  # of a file there is one
     Evidence.LISTED: (6, 2, 10),
 }
 """How many items that all fit support a build: alone, if it has the build id that was read later, and if not."""
@@ -83,8 +81,6 @@ def test_evidence_refutes_a_claim() -> None:
         ([Count(Evidence.LEAVES, 5, 1), Count(Evidence.DOUBTFUL_SITES, 36, 5)], Verdict.UNVERIFIED),
         ([Count(Evidence.DOUBTFUL_TARGETS, 27, 27)], Verdict.UNVERIFIED),  # leaf functions without frames
         ([Count(Evidence.LEAVES, 4, 0), Count(Evidence.DOUBTFUL_TARGETS, 2, 0)], Verdict.SUPPORTED),
-        ([Count(Evidence.LEAVES, 4, 0), Count(Evidence.LENGTH, 1, 0)], Verdict.SUPPORTED),
-        ([Count(Evidence.LEAVES, 3, 0), Count(Evidence.LENGTH, 1, 0)], Verdict.UNVERIFIED),
     ],
     ids=lambda each: "",
 )

@@ -13,9 +13,9 @@ from symbolize.profile import NONE, Locations, Mappings, Profile, assign_mapping
 from symbolize.profile.model import covers_everything
 from symbolize.resolve.addresses import (
     candidate_bases,
+    differs_in_length,
     fits,
     in_code,
-    is_as_long,
     load_segments,
     map_module_addresses,
     to_vaddrs,
@@ -246,22 +246,20 @@ def code_at(offset: int, pages: int) -> list[Segment]:
 @pytest.mark.parametrize(
     ("segments", "pages", "offset", "expected"),
     [
-        (code_at(PAGESIZE, 16), 16, PAGESIZE, True),
-        (code_at(PAGESIZE, 16), 17, PAGESIZE, False),
-        (code_at(PAGESIZE, 16), 16, 2 * PAGESIZE, None),
-        (code_at(PAGESIZE, 15), 15, PAGESIZE, None),  # so is that of many others
-        (code_at(0, 16), 16, 0, None),
-        (code_at(0, 16), 40, 0, None),  # mapped whole at first
-        (code_at(PAGESIZE, 16) * 2, 16, PAGESIZE, None),
-        ([], 1, 0, None),
+        (code_at(PAGESIZE, 16), 16, PAGESIZE, False),
+        (code_at(PAGESIZE, 16), 15, PAGESIZE, True),
+        (code_at(PAGESIZE, 16), 17, PAGESIZE, True),
+        (code_at(PAGESIZE, 16), 17, 2 * PAGESIZE, False),
+        (code_at(0, 16), 40, 0, False),  # mapped whole at first
+        (code_at(PAGESIZE, 16) * 2, 17, PAGESIZE, False),
+        ([], 1, 0, False),
     ],
 )
-def test_length_of_code(segments: list[Segment], pages: int, offset: int, expected: bool | None) -> None:
-    """Code that begins on a page of its own is as long as its mapping, in pages; where much of it is, that says
-    something."""
-    assert is_as_long(segments, 1 << 32, (1 << 32) + pages * PAGESIZE, offset) is expected
+def test_length_of_code(segments: list[Segment], pages: int, offset: int, expected: bool) -> None:
+    """Code that begins on a page of its own is as long as its mapping, in pages."""
+    assert differs_in_length(segments, 1 << 32, (1 << 32) + pages * PAGESIZE, offset) is expected
     for start, limit in ((0, TOP), (1 << 32, 0), (1 << 32, TOP)):
-        assert is_as_long(segments, start, limit, offset) is None
+        assert not differs_in_length(segments, start, limit, offset)
 
 
 def test_a_debug_file_of_segments_moved_apart() -> None:
