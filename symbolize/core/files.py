@@ -53,9 +53,13 @@ def open_regular(path: str | os.PathLike[str]) -> int:
         try:
             return os.open(f"/proc/self/fd/{place}", READ)
         except FileNotFoundError:  # without /proc
-            return os.open(path, READ)
+            descriptor = os.open(path, READ)
         except OSError as error:
             raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+        if os.path.samestat(os.fstat(descriptor), os.fstat(place)):
+            return descriptor
+        os.close(descriptor)
+        raise no_file(path)
     finally:
         os.close(place)
 

@@ -113,6 +113,18 @@ def test_without_proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "open", partial(refuse, FileNotFoundError))
     with open(open_regular(tmp_path / "file")) as file:
         assert file.read() == "text"
+
+    def swap(path: str, flags: int) -> int:
+        if str(path).startswith("/proc/"):
+            os.replace(tmp_path / "fifo", tmp_path / "file")
+        return refuse(FileNotFoundError, path, flags)
+
+    os.mkfifo(tmp_path / "fifo")
+    monkeypatch.setattr(os, "open", swap)
+    with pytest.raises(OSError, match="is no regular file"):
+        open_regular(tmp_path / "file")
+    (tmp_path / "file").unlink()
+    (tmp_path / "file").write_text("text")
     monkeypatch.setattr(os, "open", partial(refuse, PermissionError))
     with pytest.raises(PermissionError) as caught:
         open_regular(tmp_path / "file")
