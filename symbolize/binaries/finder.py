@@ -128,8 +128,12 @@ def plain_names(filename: str) -> list[str]:
 
 
 def find_recorded(index: BinaryIndex, build_id: str, filename: str, *, fetch: bool = True) -> BinaryMatch:
-    """`find_binary` for the recorded name, then for what it may denote; the first that is there counts."""
+    """`find_binary` for the recorded name, then for what it may denote; the first that is there counts.
+
+    Of this machine only a build id proves that what was replaced, or is in a container, is what has its plain name.
+    """
     names = [name for name in plain_names(filename) if build_id or not is_no_file(name)]
+    names = names if build_id or not index.is_listed else [name for name in names if name == filename]
     if not names:
         return BinaryMatch(reason=Reason.NOT_A_FILE)
     tried: list[Attempt] = []

@@ -189,8 +189,7 @@ class ThisMachine:
         """List, for an index of these files, what the mappings of a profile may be, the heaviest first, by name and
         then by build id; their debug files; and the list of the running kernel, if its build id is one of `kernels`. A
         claim is void if the file was written after the recording had `begun`, in seconds since 1970, and a path without
-        a build id if it was after the profile was `written`: perf, which links files into its cache, changes the time
-        of their status."""
+        a build id if it was written or replaced after the profile was `written`."""
         self._listed, self.paths, self.problems = {}, {}, []
         self._system, self._index = FileSystem(), index
         void, void_paths = set[WantedFile](), set[str]()
@@ -199,16 +198,15 @@ class ThisMachine:
             self.problems.append(f"{len(wanted) - MAX_WANTED:,} light mappings were not looked for on this machine")
         wanted = wanted[:MAX_WANTED]
         for each in wanted:
-            found = next(filter(None, map(self._list, paths_of(each.filename))), None)
-            changed = self._listed[found].st_mtime if found is not None else 0.0
-            if found is not None and (changed >= begun if each.is_claim else not each.build_id and changed > written):
+            found = next(filter(None, map(self._list, paths_of(each.filename, each.build_id))), None)
+            if found is not None and is_younger(self._listed[found], each, begun, written):
                 void.add(each)
                 void_paths.add(found)
             elif found is not None:
                 self.paths[each.filename] = found
         for path in sorted(void_paths):
             del self._listed[path]
-            self.problems.append(f"{path}: was written after the recording began, not used")
+            self.problems.append(f"{path}: was written or replaced after the recording began, not used")
         self.paths = {name: path for name, path in self.paths.items() if path not in void_paths}
         if any(is_build_id(each) and same_build_id(each, running_kernel_id()) for each in kernels):
             with suppress(OSError):  # it is no file of a local file system
@@ -247,8 +245,13 @@ class ThisMachine:
         """List the files at recorded paths in the containers that run, of mappings with build ids that prove: anybody
         may run a container with any file."""
         left = MAX_IN_CONTAINERS
-        files = dict.fromkeys((path, each.build_id) for each in wanted for path in paths_of(each.filename))
-        for system in containers() if files else ():
+        files = dict.fromkeys(
+            (path, each.build_id) for each in wanted for path in paths_of(each.filename, each.build_id)
+        )
+        for number, system in enumerate(containers() if files else ()):
+            if number == MAX_NAMESPACES:
+                self.problems.append(f"more than {MAX_NAMESPACES} containers run, the others were not looked into")
+                return
             for path, build_id in files:
                 if left <= 0:
                     self.problems.append(f"more than {MAX_IN_CONTAINERS:,} paths in containers were not looked at")
@@ -290,9 +293,24 @@ class ThisMachine:
         return found[0]
 
 
-def paths_of(filename: str) -> list[str]:
-    """The paths that a recorded name may denote."""
-    return [name for name in plain_names(filename) if name[:1] == "/" and not is_no_file(name)]
+def is_younger(status: os.stat_result, wanted: WantedFile, begun: float, written: float) -> bool:
+    """Whether the times of a file say that it is not the one that was recorded. With a build id that proves they do not
+    count.
+
+    Packages, `cp -p` and `rsync -a` put files with an old time of writing in the place of others; the time of the
+    status says when. That changes too when perf links a file into its cache: then the file has two links.
+    """
+    if wanted.is_claim:
+        return status.st_mtime >= begun
+    replaced = status.st_ctime if status.st_nlink == 1 else 0.0
+    return not wanted.build_id and max(status.st_mtime, replaced) > written
+
+
+def paths_of(filename: str, build_id: str) -> list[str]:
+    """The paths that a recorded name may denote: without a build id only the one that it is. What is called `/x
+    (deleted)`, or was at `/x` in a container, is not the file that is at `/x` here."""
+    names = plain_names(filename) if build_id else [filename]
+    return [name for name in names if name[:1] == "/" and not is_no_file(name)]
 
 
 def identified(path: str) -> Ident | None:
@@ -325,7 +343,7 @@ def containers() -> Iterator[FileSystem]:
         for process in sorted((name for name in os.listdir(PROC) if name.isdecimal()), key=int):
             with suppress(OSError):  # it ended, or is not for us
                 namespace, owner = (os.stat(f"{PROC}/{process}/ns/{kind}").st_ino for kind in ("mnt", "user"))
-                if namespace not in seen and (owner == user or os.geteuid()) and len(seen) <= MAX_NAMESPACES:
+                if namespace not in seen and (owner == user or os.geteuid()):
                     seen.add(namespace)
                     yield FileSystem(f"{PROC}/{process}/root", f"{PROC}/{process}/mountinfo", ours=False)
 

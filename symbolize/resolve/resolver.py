@@ -149,7 +149,8 @@ def times_of(profile: Profile) -> tuple[float, float]:
     with suppress(OSError, ValueError):
         written = os.stat(profile.source).st_mtime
         known += [written - profile.duration_nanos / 1e9] if profile.duration_nanos else []
-    return min(known, default=0.0), min(known, default=written)
+    earliest = min([*known, written])
+    return earliest if known else 0.0, earliest
 
 
 class PendingDecode(NamedTuple):

@@ -195,6 +195,43 @@ class TestVerdicts:
         os.utime(program, (os.stat(profile).st_mtime + 1,) * 2)
         assert (row_of(profile).symbolized_locations > 20) is bool(build_id)
 
+    @pytest.mark.parametrize("build_id", ["", read_build_id(str(BINARY)) or ""])
+    def test_replaced_since(self, build_id: str, tmp_path: Path) -> None:
+        """A file that was put there since with an old time is not what ran, unless a build id proves it; one that perf
+        linked into its cache is."""
+        program, other = tmp_path / "ledger", tmp_path / "other"
+        shutil.copy(BINARY, program)
+        profile = recorded_at(program, tmp_path / "p.pb.gz", build_id)
+        os.utime(profile, (os.stat(profile).st_mtime - 60,) * 2)
+        os.utime(program, (os.stat(profile).st_mtime - 60,) * 2)
+        assert (row_of(profile).symbolized_locations > 20) is bool(build_id)
+        os.link(program, other)
+        assert row_of(profile).symbolized_locations > 20
+
+    def test_time_that_is_to_come(self, tmp_path: Path) -> None:
+        """No recording began after its file was written, whatever it says."""
+        program = tmp_path / "ledger"
+        shutil.copy(BINARY, program)
+        profile = symbolize.load(recorded_at(program, tmp_path / "p.pb.gz"))
+        os.utime(program, (os.stat(profile.source).st_mtime + 1,) * 2)
+        profile.time_nanos = 1 << 62
+        report = symbolize.symbolize(profile, options=symbolize.Options(local=True)).report
+        assert report.mappings[0].symbolized_locations == 0
+
+    @pytest.mark.parametrize("name", ["{} (deleted)", "//deleted{}", "{}.dpkg-new", "/proc/7/root{}", "{};5f3a2b1c"])
+    @pytest.mark.parametrize("build_id", ["", read_build_id(str(BINARY)) or ""])
+    def test_name_of_what_was_replaced(self, name: str, build_id: str, tmp_path: Path) -> None:
+        """What has the plain name of a file that was replaced, or is in a container, is another one, unless a build id
+        proves it; also where it is listed because another mapping is of it."""
+        profile = recorded_at(Path(name.format(BINARY)), tmp_path / "p.pb.gz", build_id)
+        assert (row_of(profile).symbolized_locations > 20) is bool(build_id)
+        both = symbolize.merge([symbolize.load(profile), symbolize.load(recorded_at(BINARY, tmp_path / "q.pb.gz"))])
+        rows = symbolize.symbolize(both, options=symbolize.Options(local=True)).report.mappings
+        assert {row.name: row.symbolized_locations > 20 for row in rows if "ledger" in row.name} == {
+            str(BINARY): True,
+            name.format(BINARY): bool(build_id),
+        }
+
     def test_unverified(self, tmp_path: Path) -> None:
         """A file for which nothing speaks but its path names nothing, whatever may name elsewhere."""
         report = symbolize.symbolize(one_leaf(tmp_path), options=symbolize.Options(local=True)).report
@@ -215,7 +252,9 @@ class TestVerdicts:
         profile.time_nanos = int(time and (begin + time) * 1e9)
         report = symbolize.symbolize(profile, options=symbolize.Options(local=True)).report
         assert bool(report.mappings[0].symbolized_locations) is is_named
-        assert any("was written after the recording began" in each for each in report.warnings) is not is_named
+        assert (
+            any("was written or replaced after the recording began" in each for each in report.warnings) is not is_named
+        )
 
     def test_never_unasked(self, tmp_path: Path) -> None:
         """The library does not look here by itself."""
@@ -524,6 +563,14 @@ class TestContainers:
         report = symbolize.symbolize(profile, options=symbolize.Options(local=True)).report
         assert report.symbolized_locations == 0
         assert any("paths in containers were not looked at" in each for each in report.warnings)
+
+    def test_number_of_containers(self, proc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """So are containers."""
+        monkeypatch.setattr(this_machine, "MAX_NAMESPACES", 0)
+        profile = recorded_at(Path("/srv/ledger"), tmp_path / "p.pb.gz", read_build_id(str(BINARY)) or "")
+        report = symbolize.symbolize(profile, options=symbolize.Options(local=True)).report
+        assert report.symbolized_locations == 0
+        assert any("containers run, the others were not looked into" in each for each in report.warnings)
 
 
 def stripped(folder: Path) -> Path:
