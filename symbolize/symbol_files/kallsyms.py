@@ -1,13 +1,15 @@
 """The kernel's own list of its symbols: `/proc/kallsyms`, and `System.map`, which has the same lines (R124, symbols of
 the kernel)."""
 
+import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Int64, UInt64, first_of_runs
+from symbolize.core.arrays import TOP, Int64, UInt64, first_of_runs
 from symbolize.symbol_files.symbol_list import SymbolList
 
 PAGE = 4096
@@ -40,7 +42,7 @@ class Anchors(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Kallsyms:
     """The functions and anchors of such a file, and whether its addresses have 64 bits; `restricted`: all of these were
-    hidden from the reader.
+    hidden from the reader. `modules` has the first vaddr of the code of each module, and the one behind it.
 
     In `/proc/kallsyms` addresses are those at run time, in `System.map` those in vmlinux.
     """
@@ -49,6 +51,7 @@ class Kallsyms:
     anchors: Anchors
     restricted: bool
     is_64: bool = True
+    modules: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def looks_like_kallsyms(head: bytes) -> bool:
@@ -102,7 +105,12 @@ def read_kallsyms(data: bytes) -> Kallsyms:
     listing = SymbolList.of_functions(address[rows], ends[rows], [names[row] for row in rows.tolist()])
     listing.problems += problems
     known = Anchors(*(anchors.get(name.encode(), 0) for name in ("_text", "_stext", "_etext", "_edata")))
-    return Kallsyms(listing, known, restricted, digits != DIGITS_OF_32_BITS)
+    first, last = np.full(len(numbers), TOP, np.uint64), np.zeros(len(numbers), np.uint64)
+    np.minimum.at(first, module[rows], address[rows])
+    np.maximum.at(last, module[rows], ends[rows])
+    code_of = zip(map(os.fsdecode, numbers), first.tolist(), last.tolist(), strict=True)
+    ranges = {name: (begin, end) for name, begin, end in code_of if name and begin < end}
+    return Kallsyms(listing, known, restricted, digits != DIGITS_OF_32_BITS, ranges)
 
 
 def symbol_ends(address: UInt64, module: Int64) -> UInt64:

@@ -418,6 +418,9 @@ def test_loaded_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert row.symbolized_locations == 2 and row.verdict is Verdict.PROVED and row.outcome.is_local
     for start, build_id in ((MODULE + 0x1000, MODULE_ID), (MODULE, "57" * 20), (MODULE, ""), (0x1000, MODULE_ID)):
         assert module_run(start, build_id).symbolized_locations == 0
+    lines[2:] = [line.replace("nf_tables]", "bpf]") for line in lines[2:]]
+    (tmp_path / "kallsyms").write_text("\n".join([f"{LINKED:016x} T _text", f"{LINKED:016x} T _stext", *lines, ""]))
+    assert module_run(MODULE, MODULE_ID).symbolized_locations == 1  # code that was made at run time is behind it by now
     (tmp_path / "notes").write_bytes(b"")
     assert module_run(MODULE, MODULE_ID).symbolized_locations == module_run(MODULE, "").symbolized_locations == 0
 

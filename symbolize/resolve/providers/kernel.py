@@ -141,11 +141,11 @@ class Kernels:
         read = None
         if is_loaded(name, mapping.build_id, mapping.start):
             read = self._lists.read(KALLSYMS, read_list, MAX_BYTES)
-        if read is None or read[0].restricted:
+        if read is None or read[0].restricted or name not in read[0].modules:
             return None
         verdict = Verdict.PROVED if mapping.is_proof else Verdict.SUPPORTED
         evidence = f"{name} is loaded with the recorded build id and at the recorded address"
-        found = by_symbol_list(read[1], as_they_are)
+        found = by_symbol_list(read[1], between(*read[0].modules[name]))
         return replace(found, verdict=verdict, evidence=evidence, is_by_id=True, tried=[(KALLSYMS, evidence)])
 
     @property
@@ -337,10 +337,14 @@ def list_map(kallsyms: Kallsyms, shift: Shift, is_core: bool) -> AddressMap:
     `is_core`: modules moved elsewhere."""
     if not shift.distance and not is_core:
         return as_they_are
-    begin, end = kallsyms.anchors.core
+    return between(*kallsyms.anchors.core, shift.distance)
+
+
+def between(begin: int, end: int, distance: int = 0) -> AddressMap:
+    """The map for the part of a list from `begin` up to `end`, whose code was moved by `distance`."""
 
     def address_map(addresses: UInt64) -> MappedAddresses:
-        vaddrs = addresses - np.uint64(shift.distance)
+        vaddrs = addresses - np.uint64(distance)
         return vaddrs, (vaddrs >= np.uint64(begin)) & (vaddrs < np.uint64(end))
 
     return address_map
