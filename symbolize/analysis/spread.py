@@ -98,7 +98,7 @@ class Recordings:
         about |= {"level": LEVEL, **counts}
         told = conclusion(counts, can_tell)
         if differ(new_total, total):
-            told += "; the means differ, and shares are compared: what takes longer everywhere has not changed"
+            told += "; the means differ, and only shares are compared"
         return ShownTable("spread", printable(summary), COLUMNS, rows, len(names), about, told)
 
 

@@ -114,7 +114,7 @@ def test_diff_of_recordings(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(r"cpu: mean [\d.]+ms of 5, base mean [\d.]+ms of 5", lines[0])
     assert lines[1].split() == ["change", "base", "±", "new", "±", "cum", "change", "judgement", "function"]
     assert lines[2].split()[6:] == ["changed", "f1"] and 4 < float(lines[2].split()[0]) < 8
-    assert re.fullmatch(r"\d functions? changed, \d within the spread of the recordings", lines[-1])
+    assert re.fullmatch(r"\d functions? changed, \d within the spread of the recordings; the means differ.*", lines[-1])
     assert len(lines) == 6 and output.err == ""
     assert main(["diff", *bases(0, 1, 2, 3, 4), *NEW, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -130,16 +130,20 @@ def test_diff_of_recordings(capsys: pytest.CaptureFixture[str]) -> None:
 def test_diff_of_one_program(capsys: pytest.CaptureFixture[str]) -> None:
     """Shows no change."""
     assert main(["diff", *bases(0, 2, 4, 6, 8), *(f"old{number}.pb" for number in (1, 3, 5, 7, 9))]) == 0
-    assert capsys.readouterr().out.endswith("\n0 functions changed, 8 within the spread of the recordings\n")
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "0 functions changed, 8 within the spread of the recordings; the means differ, and only shares are compared"
+    )
 
 
 @pytest.mark.usefixtures("_recordings")
 def test_diff_of_few_recordings(capsys: pytest.CaptureFixture[str]) -> None:
     """They are said to be too few: what does not overlap is unclear, and one recording has no deviation."""
-    assert main(["diff", *bases(0), *NEW[:2], "--json"]) == 0
+    assert main(["diff", *bases(0, 1), NEW[0], "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["changed"], found["rows"][0]["function"], found["rows"][0]["judgement"]) == (0, "f1", "unclear")
-    assert all(row["p_value"] is None and row["base_deviation"] is None for row in found["rows"])
+    assert all(row["p_value"] is None and row["new_deviation"] is None for row in found["rows"])
+    assert main(["diff", *bases(0), *NEW[:2]]) == 2
+    assert "--base names one recording, and 2 are compared with it" in capsys.readouterr().err
     assert main(["diff", *bases(0, 1), *NEW[:2], "--markdown"]) == 0
     output = capsys.readouterr().out
     assert output.startswith("### What changed: `old0.pb` and 1 more → `new0.pb` and 1 more\n")

@@ -79,12 +79,12 @@ def when_read(monkeypatch: pytest.MonkeyPatch, harm: Callable[[str], object], ti
     """Do harm to `spectra` when its table is built, so many times; the list is of the times."""
     build, done = Builder.build, list[str]()
 
-    def built(self: Builder, vaddrs: Any) -> SymbolTable:
+    def built(self: Builder, vaddrs: Any, callers: Any) -> SymbolTable:
         path = next((image.path for image in self._images if image.path.endswith("spectra")), "")
         if path and len(done) < times:
             done.append(path)
             harm(path)
-        return build(self, vaddrs)
+        return build(self, vaddrs, callers)
 
     monkeypatch.setattr(Builder, "build", built)
     return done
