@@ -160,6 +160,15 @@ class WantedFile(NamedTuple):
     is_claim: bool = False
 
 
+class RecordingTimes(NamedTuple):
+    """When a recording `begun` (0: unknown) and when its file was `written` (infinite: unknown), in seconds since 1970,
+    and the `earliest` time that is known of it."""
+
+    begun: float
+    earliest: float
+    written: float
+
+
 class ThisMachine:
     """The files that were looked for, for one profile at a time; `folders` hands them out as a walk below `roots` does,
     `fetch` as servers do. `paths` has the path of each recorded name whose file is there, `problems` a sentence for
@@ -183,24 +192,25 @@ class ThisMachine:
         index: BinaryIndex,
         wanted: Sequence[WantedFile],
         kernels: Iterable[str],
-        begun: float,
-        written: float = float("inf"),
+        times: RecordingTimes,
     ) -> None:
         """List, for an index of these files, what the mappings of a profile may be, the heaviest first, by name and
         then by build id; their debug files; and the list of the running kernel, if its build id is one of `kernels`. A
-        claim is void if the file was written after the recording had `begun`, in seconds since 1970, and a path without
-        a build id if it was written or replaced after the profile was `written`."""
+        claim is void if the file was written after the recording began, and a path without a build id if it was written
+        or replaced after that, or after the profile. What was written after the profile says nothing of what ran: the
+        build that was recorded may be kept elsewhere."""
         self._listed, self.paths, self.problems = {}, {}, []
         self._system, self._index = FileSystem(), index
-        void, void_paths = set[WantedFile](), set[str]()
+        void, void_paths, since = set[WantedFile](), set[str](), set[WantedFile]()
         wanted = list(dict.fromkeys(wanted))
         if len(wanted) > MAX_WANTED:
             self.problems.append(f"{len(wanted) - MAX_WANTED:,} light mappings were not looked for on this machine")
         wanted = wanted[:MAX_WANTED]
         for each in wanted:
             found = next(filter(None, map(self._list, paths_of(each.filename, each.build_id))), None)
-            if found is not None and is_younger(self._listed[found], each, begun, written):
-                void.add(each)
+            if found is not None and is_younger(self._listed[found], each, times):
+                was_later = each.is_claim and self._listed[found].st_mtime > times.written
+                (since if was_later else void).add(each)
                 void_paths.add(found)
             elif found is not None:
                 self.paths[each.filename] = found
@@ -224,6 +234,10 @@ class ThisMachine:
         for each in with_ids:
             if not any(entry.has_code for entry in index.with_build_id(each.build_id)):
                 kept = [self._list(place) for place in kept_places(each.build_id)]
+                if each in since:  # it may have been replaced before it was read, and its copy has the time of that
+                    for path in filter(None, kept):
+                        if path in self._listed and times.begun <= self._listed[path].st_mtime <= times.written:
+                            del self._listed[path]
                 for place in debug_places(each.build_id):
                     self._list(place)
                 lacking += [each] if not (each.is_claim or any(kept)) else []
@@ -293,7 +307,7 @@ class ThisMachine:
         return found[0]
 
 
-def is_younger(status: os.stat_result, wanted: WantedFile, begun: float, written: float) -> bool:
+def is_younger(status: os.stat_result, wanted: WantedFile, times: RecordingTimes) -> bool:
     """Whether the times of a file say that it is not the one that was recorded. With a build id that proves they do not
     count.
 
@@ -301,9 +315,9 @@ def is_younger(status: os.stat_result, wanted: WantedFile, begun: float, written
     status says when. That changes too when perf links a file into its cache: then the file has two links.
     """
     if wanted.is_claim:
-        return status.st_mtime >= begun
+        return status.st_mtime >= times.begun
     replaced = status.st_ctime if status.st_nlink == 1 else 0.0
-    return not wanted.build_id and max(status.st_mtime, replaced) > written
+    return not wanted.build_id and max(status.st_mtime, replaced) > times.earliest
 
 
 def paths_of(filename: str, build_id: str) -> list[str]:

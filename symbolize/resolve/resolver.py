@@ -23,7 +23,7 @@ from symbolize.binaries import (
     module_prefix,
 )
 from symbolize.binaries.layouts import KERNEL_LISTS, RUN_TIME_LISTS
-from symbolize.binaries.this_machine import MAX_WANTED, ThisMachine, WantedFile
+from symbolize.binaries.this_machine import MAX_WANTED, RecordingTimes, ThisMachine, WantedFile
 from symbolize.core.arrays import Bool, UInt64, distinct
 from symbolize.core.errors import ReadFailure
 from symbolize.core.mapped_names import RUN_TIME, is_no_file, mapped_by
@@ -141,16 +141,16 @@ Mapper = Callable[[MappingRecord, Binary], tuple[MappedAddresses | None, str]]
 """Where the addresses of a mapping are in a binary; None if they are not, and why where there is more to say."""
 
 
-def times_of(profile: Profile) -> tuple[float, float]:
-    """When a recording began, in seconds since 1970: as it says, or by the time of its file and how long it took, the
-    earlier of the two; 0 if that is not known. And before when its file was written; infinite if that is not known."""
+def times_of(profile: Profile) -> RecordingTimes:
+    """The times of a recording. It began when it says, or by the time of its file and how long it took, the earlier of
+    the two."""
     known = [profile.time_nanos / 1e9] if profile.time_nanos > 0 else []
     written = float("inf")
     with suppress(OSError, ValueError):
         written = os.stat(profile.source).st_mtime
         known += [written - profile.duration_nanos / 1e9] if profile.duration_nanos else []
     earliest = min([*known, written])
-    return earliest if known else 0.0, earliest
+    return RecordingTimes(earliest if known else 0.0, earliest, written)
 
 
 class PendingDecode(NamedTuple):
@@ -257,7 +257,7 @@ class MappingResolver:
         kernels = [each.build_id for each in records if is_kernel(each.filename)]
         is_in_kernel = any(is_kernel(each.filename) or module_name(each.filename) for each in nameless)
         wanted = [WantedFile(each.filename, each.build_id, each.is_claim and bool(each.build_id)) for each in nameless]
-        self._machine.look_for(self._index, wanted, kernels if is_in_kernel else (), *times_of(profile))
+        self._machine.look_for(self._index, wanted, kernels if is_in_kernel else (), times_of(profile))
         return [self._here(each) for each in records]
 
     def _here(self, record: MappingRecord) -> MappingRecord:

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import math
 import os
 import shutil
 import subprocess
@@ -256,6 +257,28 @@ class TestVerdicts:
             any("was written or replaced after the recording began" in each for each in report.warnings) is not is_named
         )
 
+    @pytest.mark.parametrize(("age", "is_named"), [(-60, True), (5, False)])
+    def test_rebuilt_afterwards(
+        self, age: int, is_named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The build that was recorded is taken of perf's cache where another one is at its path now, which was written
+        after the profile, unless the copy is of the time of the recording: then another may have run before."""
+        monkeypatch.setenv("HOME", str(tmp_path))
+        program, build_id = tmp_path / "ledger", read_build_id(str(BINARY)) or ""
+        kept = tmp_path / ".debug/.build-id" / build_id[:2] / build_id[2:] / "elf"
+        kept.parent.mkdir(parents=True)
+        shutil.copy(BINARY, kept)
+        shutil.copy(BINARIES / "clang-pie/ledger", program)
+        profile = symbolize.load(recorded_at(program, tmp_path / "p.pb.gz", build_id))
+        profile.id_origins = np.full(len(profile.mappings), IdOrigin.READ_LATER, np.uint8)
+        profile.duration_nanos = 10**10
+        written = os.stat(profile.source).st_mtime
+        os.utime(program, (written + 60,) * 2)
+        os.utime(kept, (written - 10 + age,) * 2)
+        report = symbolize.symbolize(profile, options=symbolize.Options(local=True)).report
+        assert (report.mappings[0].symbolized_locations > 20) is is_named
+        assert any("was written or replaced after the recording began" in each for each in report.warnings)
+
     def test_never_unasked(self, tmp_path: Path) -> None:
         """The library does not look here by itself."""
         profile = recorded_at(BINARY, tmp_path / "p.pb.gz")
@@ -291,7 +314,12 @@ def test_supplementary_file(place: str, tmp_path: Path, monkeypatch: pytest.Monk
     shutil.copy(DWZ / "common.dwz", kept)
     machine = this_machine.ThisMachine()
     index = BinaryIndex((), listing=machine)
-    machine.look_for(index, [this_machine.WantedFile(str(tmp_path / "ledger.debug"), "")], (), 0.0)
+    machine.look_for(
+        index,
+        [this_machine.WantedFile(str(tmp_path / "ledger.debug"), "")],
+        (),
+        this_machine.RecordingTimes(0.0, math.inf, math.inf),
+    )
     assert Companions(index, [str(tmp_path / "ledger.debug")]).supplementary("common.dwz", build_id) == [str(kept)]
 
 
