@@ -153,7 +153,9 @@ class Parser(argparse.ArgumentParser):
                 continue
             if not any(each == name or (name.startswith("--") and each.startswith(name)) for each in known):
                 shown = word.partition("=")[0]
-                self.error(f"no such option: {shown}{did_you_mean(shown, known)}")
+                # Without the dashes, which make short words alike.
+                meant = closest(shown.removeprefix("--"), [each[2:] for each in known if each.startswith("--")])
+                self.error(f"no such option: {shown}" + (f"; did you mean --{meant}?" if meant else ""))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise ArgumentError for what is none of the choices."""

@@ -7,6 +7,8 @@ from typing import Self
 
 MAX_LISTED = 10
 """Names that a message lists."""
+SIMILAR = 0.65
+"""How much of a mistyped word the one that was meant has in common with it, at least: more than thread and heap."""
 
 
 def printable(text: str) -> str:
@@ -26,7 +28,7 @@ def closest(word: str, known: Iterable[object]) -> str:
     """The one of `known` that a mistyped `word` resembles; empty if there is none."""
     import difflib
 
-    return next(iter(difflib.get_close_matches(word, map(str, known), 1)), "")
+    return next(iter(difflib.get_close_matches(word, map(str, known), 1, SIMILAR)), "")
 
 
 def did_you_mean(word: str, known: Iterable[object]) -> str:

@@ -64,7 +64,7 @@ class End(IntEnum):
 
 END_TEXTS = {
     End.TRUNCATED: "at the end of the copy of the stack (a larger one can be recorded)",
-    End.NO_BINARY: "in files that were not found",
+    End.NO_BINARY: "in files that were not found, or may not be those that ran",
     End.NO_FRAME_INFO: "in code without call frame information",
     End.BAD_FRAME_INFO: "in code whose call frame information is damaged or unknown",
     End.NO_MAPPING: "at an address outside of all executable mappings",

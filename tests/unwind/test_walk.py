@@ -117,7 +117,7 @@ def test_values_without_a_type(tmp_path: Path) -> None:
     profile.samples.values = np.zeros((2, 0), np.int64)
     with Symbolizer() as symbolizer:
         symbolizer.match(profile)
-    assert profile.warnings == ["2 of 2 stacks end in files that were not found: prog 2"]
+    assert profile.warnings == ["2 of 2 stacks end in files that were not found, or may not be those that ran: prog 2"]
 
 
 def test_depth(tmp_path: Path) -> None:
@@ -267,7 +267,10 @@ def test_without_binaries() -> None:
     with Symbolizer() as symbolizer:
         symbolizer.match(profile)
     assert stacks(profile) == [[BASE + LEAF + 4]]
-    assert profile.warnings == ["the clock is not known", "2 of 2 stacks end in files that were not found: prog 2"]
+    assert profile.warnings == [
+        "the clock is not known",
+        "2 of 2 stacks end in files that were not found, or may not be those that ran: prog 2",
+    ]
 
 
 def test_other_machines() -> None:
@@ -292,7 +295,7 @@ def test_refused_binary(tmp_path: Path) -> None:
     with Symbolizer(tmp_path) as symbolizer:
         resolutions = symbolizer.match(profile)
     assert stacks(profile) == [[BASE + LEAF + 4]]
-    assert "in files that were not found: prog 1" in profile.warnings[0]
+    assert "in files that were not found, or may not be those that ran: prog 1" in profile.warnings[0]
     assert resolutions.all[0].binary is None
     assert "another build" in resolutions.all[0].detail
     assert resolutions.reasons.tolist() == [Reason.MISFIT]
