@@ -29,8 +29,11 @@ if TYPE_CHECKING:
     from symbolize.formats.model import LoadedProfile
     from symbolize.pipeline import Symbolizer
     from symbolize.profile import Profile
+    from symbolize.report import Report
 
 
+MANY_EARLY: Final = 0.25
+"""The share of stacks that end early above which a table or picture of them misleads."""
 FEW_NAMES: Final = 75.0
 """Percent of the samples in named code below which a table alone misleads."""
 
@@ -150,6 +153,7 @@ def shown_profiles(
         elif report.leaf_percent < FEW_NAMES and not is_one_of_many:
             note_few_names(options, source, title, report.leaf_percent)
         if not is_one_of_many:
+            note_early_ends(options, title, report)
             note_caveats(options, title, result.profile)
         percent = None if is_nameless else report.leaf_percent
         yield Shown(title, name, result.profile, not report.failures, percent)
@@ -171,6 +175,15 @@ def note_few_names(options: argparse.Namespace, source: str, title: str, percent
 
     share = f"{percent:.1f} % of the samples are in named code"
     note(options, f"{title}: {share}; {command_of(options, source)} says what is missing")
+
+
+def note_early_ends(options: argparse.Namespace, title: str, report: Report) -> None:
+    """Print how much is in stacks that lack callers, if it is much, and what helps."""
+    from symbolize.report.advice import EARLY_ENDS
+
+    if report.early_value > MANY_EARLY * report.sample_value:
+        share = f"{100 * report.early_value / report.sample_value:.1f} % of the samples are in"
+        note(options, f"{title}: {share} {EARLY_ENDS[0]}: {EARLY_ENDS[1]}")
 
 
 def note_caveats(options: argparse.Namespace, title: str, profile: Profile) -> None:

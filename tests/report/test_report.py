@@ -1,5 +1,6 @@
 """The report: data, text and JSON."""
 
+import argparse
 import json
 import re
 import unicodedata
@@ -13,6 +14,7 @@ import pytest
 
 import symbolize
 from symbolize.analysis.units import quantity
+from symbolize.cli.shown import note_early_ends
 from symbolize.core.folded_code import FoldedCode, FoldingEvidence
 from symbolize.core.reasons import Reason
 from symbolize.core.terminal import Style, cells, shortened, shortened_function, wrapped
@@ -113,6 +115,16 @@ def test_few_stacks_end_early() -> None:
         stacks = [([HOT], [1]), ([HOT, MAIN], [value])]
         text = render(report(stacks, {}, stack_source=StackSource.FRAME_POINTERS))
         assert re.findall(r"frame pointers \((.*) %\)", text) == shares
+
+
+def test_tables_and_pictures_say_that_many_end_early(capsys: pytest.CaptureFixture[str]) -> None:
+    """More than a quarter has a note beside a table or picture, which would be read as whole stacks."""
+    for value, note in ((3, "x: 50.0 % of the samples are in stacks that end early"), (1, "")):
+        stacks = [([HOT], [value]), ([HOT, MAIN], [3])]
+        made = report(stacks, {}, stack_source=StackSource.FRAME_POINTERS)
+        note_early_ends(argparse.Namespace(quiet=False), "x", made)
+        err = capsys.readouterr().err
+        assert note in err and bool(err) == bool(note)
 
 
 def test_rows() -> None:
