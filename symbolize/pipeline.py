@@ -330,8 +330,9 @@ class Symbolizer(Closeable):
         """Ask each binary for all its addresses at once: what was found, for which mappings, and shared code."""
         lookups: list[tuple[LookupResult, list[Resolution]]] = []
         folded: list[FoldedRow] = []
-        is_caller = calling_locations(profile)
+        is_caller: Bool | None = None
         for binary, answered in resolutions.by_binary():
+            is_caller = calling_locations(profile) if is_caller is None else is_caller
             if progress is not None:
                 first = answered[0].mapping
                 name = profile.strings.text(profile.mappings.filename[first]) if first != NONE else ""

@@ -176,6 +176,7 @@ def test_tests_that_checks_name_exist() -> None:
     named = [
         (path.name, *found.groups())
         for path in sorted((ROOT / ".ci").glob("*"))
+        if path.is_file()
         for found in re.finditer(r"\b(tests/[\w/.-]*\w)(?:::(\w+))?", path.read_text())
     ]
     missing = [
