@@ -258,7 +258,8 @@ def kernel_frames(profile: Profile) -> Bool:
 
 def unbroken(samples: Samples, frames: Bool) -> Bool:
     """Which of some `frames` have only such frames below them on their stacks: bool[frames]."""
-    others = np.append(0, np.cumsum(~frames))
+    others = np.zeros(len(frames) + 1, np.int32)
+    np.cumsum(~frames, dtype=np.int32, out=others[1:])
     first = np.repeat(others[samples.location_offsets[:-1]], np.diff(samples.location_offsets))
     result: Bool = frames & (others[:-1] == first)
     return result
