@@ -161,8 +161,8 @@ class WantedFile(NamedTuple):
 
 
 class RecordingTimes(NamedTuple):
-    """When a recording `begun` (0: unknown) and when its file was `written` (infinite: unknown), in seconds since 1970,
-    and the `earliest` time that is known of it."""
+    """The times of a recording, in seconds since 1970: when it had begun (0: unknown), the earliest that is known of
+    it, and when its file was written (infinite: unknown)."""
 
     begun: float
     earliest: float
@@ -197,8 +197,8 @@ class ThisMachine:
         """List, for an index of these files, what the mappings of a profile may be, the heaviest first, by name and
         then by build id; their debug files; and the list of the running kernel, if its build id is one of `kernels`. A
         claim is void if the file was written after the recording began, and a path without a build id if it was written
-        or replaced after that, or after the profile. What was written after the profile says nothing of what ran: the
-        build that was recorded may be kept elsewhere."""
+        or replaced after that, or after the profile. Where a file was written after the profile, the recorded build may
+        be kept elsewhere: a copy of it counts that is older than the recording."""
         self._listed, self.paths, self.problems = {}, {}, []
         self._system, self._index = FileSystem(), index
         void, void_paths, since = set[WantedFile](), set[str](), set[WantedFile]()
@@ -233,14 +233,17 @@ class ThisMachine:
         lacking: list[WantedFile] = []
         for each in with_ids:
             if not any(entry.has_code for entry in index.with_build_id(each.build_id)):
-                kept = [self._list(place) for place in kept_places(each.build_id)]
-                if each in since:  # it may have been replaced before it was read, and its copy has the time of that
-                    for path in filter(None, kept):
-                        if path in self._listed and times.begun <= self._listed[path].st_mtime <= times.written:
-                            del self._listed[path]
+                kept = set(filter(None, map(self._list, kept_places(each.build_id))))
+                if each in since:  # the file may have been replaced while perf recorded, and perf keeps the new one
+                    young = {copy for copy in kept if is_younger(self._listed[copy], each, times)}
+                    kept -= young
+                    for copy in young:
+                        del self._listed[copy]
+                    if not kept:
+                        continue
                 for place in debug_places(each.build_id):
                     self._list(place)
-                lacking += [each] if not (each.is_claim or any(kept)) else []
+                lacking += [each] if not (each.is_claim or kept) else []
         self._look_in_containers(lacking)
         for entry in [entry for same in index.binaries() for entry in same if not entry.has_dwarf]:
             folder = os.path.dirname(entry.path)

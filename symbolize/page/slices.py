@@ -26,7 +26,7 @@ MAX_LETTERS: Final = 200
 """Letters of what a label has for a key."""
 MOST_BINS: Final = 512
 LEAST_BINS: Final = 8
-"""Parts of the time that are told apart."""
+"""The most and the fewest parts that the time is divided into."""
 
 
 class SliceKey(NamedTuple):
