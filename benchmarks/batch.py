@@ -108,7 +108,7 @@ class Fleet:
 
     def single(self, profile: Path, output: Path) -> list[str | Path]:
         """The command for one profile."""
-        return [*COMMAND, "-q", profile, "--binaries", self.binaries, "--cache", self.cache, "-o", output]
+        return [*COMMAND, "-q", profile, "-b", self.binaries, "--cache", self.cache, "--foreground", "-o", output]
 
     def forget(self, cache: bool = True) -> None:
         """Remove the outputs of earlier jobs, and the cache."""

@@ -34,6 +34,7 @@ def run_addr(arguments: Sequence[str]) -> int:
         if not os.path.exists(folder):
             raise UsageError(f"{folder}: {no_such(folder, 'folder or file')}")
 
+    from symbolize.cli.background import answering_first, make_tables
     from symbolize.cli.drop_in import batches, standard_input
     from symbolize.drop_in.addresses import Addresses, wanted_binary
     from symbolize.drop_in.binaries import Binaries, Places
@@ -44,7 +45,7 @@ def run_addr(arguments: Sequence[str]) -> int:
         problems[:] = [problem]
         print_error(f"symbolize: {problem}")
 
-    cache = None if options.no_cache else open_cache(options)
+    cache = answering_first(options, None if options.no_cache else open_cache(options))
     with Binaries(Places(binaries=options.binaries), cache) as binaries:
         try:
             addresses = Addresses(binaries, wanted_binary(options.binary), options.demangle)
@@ -55,6 +56,7 @@ def run_addr(arguments: Sequence[str]) -> int:
         given = [os.fsencode(word) for word in options.addresses]
         batched = [given] if given else batches(standard_input(), LONGEST)
         write(answer(addresses, lines, options.json, tell) for lines in batched)
+        make_tables(cache)
     return EXIT_FAILED if problems else EXIT_DONE
 
 
@@ -115,7 +117,7 @@ def addr_parser() -> Parser:
     )
     result.group("Output").add_argument("--json", action="store_true", help="print a line of JSON for each address")
     add_demangle(result.group("Names"))
-    add_cache_options(result)
+    add_cache_options(result, may_put_off=True)
     return result
 
 

@@ -54,7 +54,7 @@ NO_CONFIG: Final = "SYMBOLIZE_NO_CONFIG"
 
 ANYWHERE: Final = (
     *("accept", "annotate", "attempts", "binaries", "check-stacks", "demangle"),
-    *("fail-under", "jobs", "memory-limit", "nearest-line", "path-map"),
+    *("fail-under", "foreground", "jobs", "memory-limit", "nearest-line", "path-map"),
     *("path-prefix", "proguard-map", "prune", "report", "sample-type"),
     *("source", "synthesize", "tail-calls", "time-limit", "trim-path"),
 )

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_BELOW, EXIT_SOME, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
 
+is_command = False
+"""Whether the process is for the command alone, and ends with it."""
+
 
 def print_error(text: str) -> None:
     """Write a line to standard error; nothing if it is closed."""

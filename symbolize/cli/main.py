@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from symbolize.cli import console
 from symbolize.cli.commands import COMMANDS, run_of, tool_of
 from symbolize.cli.console import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, print_error
 from symbolize.core.errors import SymbolizeError, UsageError, closest
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     collecting, frozen = gc.isenabled(), gc.get_freeze_count()
     gc.disable()
     allow_open_files()
+    console.is_command = arguments is None
     given: Sequence[str] = sys.argv[1:] if arguments is None else arguments
     if arguments is None and tool_of(sys.argv[0]):
         given = ["as", os.path.basename(sys.argv[0]), *given]

@@ -259,7 +259,7 @@ def load_options(options: argparse.Namespace) -> LoadOptions:
     )
 
 
-def add_cache_options(parser: Parser, may_be_off: bool = True) -> None:
+def add_cache_options(parser: Parser, may_be_off: bool = True, may_put_off: bool = False) -> None:
     """Add the options for the cache of symbol tables."""
     group = parser.group("Cache")
     either = group.add_mutually_exclusive_group()
@@ -277,6 +277,12 @@ def add_cache_options(parser: Parser, may_be_off: bool = True) -> None:
         type=byte_size,
         help="size of all stored tables, for example 500M or 8G (default: 8G);\nthe least recently used are removed",
     )
+    if may_put_off:
+        group.add_argument(
+            "--foreground",
+            action="store_true",
+            help="make symbol tables for later runs before the answer,\nnot in the background after it",
+        )
 
 
 def number(text: str, kind: type = int) -> Any:

@@ -97,7 +97,7 @@ def parser() -> Parser:
     )
     add_naming_options(result)
     add_selection_options(result)
-    add_cache_options(result)
+    add_cache_options(result, may_put_off=True)
     report = result.group("Report")
     report.add_argument(
         "--report",

@@ -61,7 +61,7 @@ def add_show_options(parser: Parser) -> None:
     add_input_options(parser, may_merge=True, may_look_here=True)
     add_selection_options(parser)
     add_naming_options(parser)
-    add_cache_options(parser)
+    add_cache_options(parser, may_put_off=True)
     add_volume_options(parser, "also report skipped binaries")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -36,22 +36,23 @@ def asked_for(options: argparse.Namespace, edits: Edits | None = None, binaries:
 
 @contextmanager
 def open_symbolizer(options: argparse.Namespace, binaries: Sequence[str]) -> Iterator[Symbolizer]:
-    """What symbolizes with `binaries` as the options say."""
+    """What symbolizes with `binaries` as the options say. When the block ends, tables that were put off are made."""
+    from symbolize.cli.background import answering_first, make_tables
     from symbolize.pipeline import Symbolizer
 
     asked = asked_for(options, edits_of(options), binaries)
     has_sources = bool(binaries or options.debuginfod or asked.local)
-    with (
-        debuginfod_client(options) as servers,
-        Symbolizer(
-            binaries,
+    cache = open_cache(options) if has_sources and not options.no_cache else None
+    if len(options.profiles) == 1:  # others would ask the same binaries again
+        cache = answering_first(options, cache)
+    with ExitStack() as held:
+        with debuginfod_client(options) as servers:
             # Side by side an input may lack the sample type; then it is chosen of the merged profile only.
-            replace(asked, sample_type="") if options.side_by_side else asked,
-            cache=open_cache(options) if has_sources and not options.no_cache else None,
-            servers=servers,
-        ) as symbolizer,
-    ):
-        yield symbolizer
+            asked = replace(asked, sample_type="") if options.side_by_side else asked
+            symbolizer = held.enter_context(Symbolizer(binaries, asked, cache=cache, servers=servers))
+            yield symbolizer
+        symbolizer.index.close()  # a database must not be open where a process is forked
+        make_tables(cache)
 
 
 def symbolized(options: argparse.Namespace, symbolizer: Symbolizer, profile: Profile) -> Result:

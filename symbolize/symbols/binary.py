@@ -137,8 +137,8 @@ class Binary:
         and with the calls at `callers` (None: all) of shared code.
 
         The whole one is taken if it is at hand, or worth its cost: most of the debug information is needed and the
-        table can be cached, or it is the second lookup; of more than MAX_AT_ONCE bytes it never is. Raises ChangedFile
-        if a file changed meanwhile (R280, files that change).
+        table can be cached, or it is the second lookup; of more than MAX_AT_ONCE bytes it never is, and not now if the
+        cache puts it off. Raises ChangedFile if a file changed meanwhile (R280, files that change).
         """
         with self.reading():
             if not self.is_cached() and (vaddrs is None or self._is_worth_it(vaddrs)):
@@ -386,7 +386,8 @@ class Binary:
         if self._cache is None:
             return False
         builder = self._builder
-        return self._cache.was_seen(self.facts) or builder.needed(vaddrs) >= WHOLE_SHARE * builder.size
+        pays = self._cache.was_seen(self.facts) or builder.needed(vaddrs) >= WHOLE_SHARE * builder.size
+        return pays and not self._cache.puts_off(self, builder.size)
 
     @property
     def _builder(self) -> Builder:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from symbolize.core.errors import check_count, check_type
 from symbolize.core.files import (
@@ -41,6 +41,24 @@ SAMPLES, SAMPLE_SIZE = 16, 4096
 
 Content = Callable[[], str]
 """Computes the hash of the files that a table is of, in hex."""
+
+
+class HasFacts(Protocol):
+    """A binary as a cache sees it that has tables made later."""
+
+    @property
+    def facts(self) -> TableFacts:
+        """What identifies its files."""
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether its table was made."""
+
+    def prepare(self) -> bool:
+        """Have its table made, and kept."""
+
+    def close(self) -> None:
+        """Close its files."""
 
 
 class Stats(NamedTuple):
@@ -103,7 +121,7 @@ class TableCache:
         written."""
         path = self._path(facts, ENDING)
         try:
-            os.makedirs(self.folder, exist_ok=True)
+            self._make_folder()
             with atomic_file(path) as file:
                 size = write_table(file, table, facts)
                 os.fsync(file.fileno())
@@ -127,28 +145,27 @@ class TableCache:
         except OSError:
             pass
         try:
-            os.makedirs(self.folder, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC  # never waits for who reads a FIFO
-            os.close(os.open(path, flags, 0o666))
-            os.utime(path)
+            self._note_seen(facts)
         except OSError as error:
             self._note_unwritable(error)
+        return False
+
+    def puts_off(self, binary: HasFacts, size: int) -> bool:
+        """Whether the table of `binary`, from `size` bytes of debug information, is not to be made now though it
+        pays."""
         return False
 
     @contextmanager
     def only_one(self, facts: TableFacts) -> Iterator[None]:
         """While one process makes the table of these files, others that want to make it wait for a while."""
-        with ExitStack() as held:
-            with suppress(OSError):
-                os.makedirs(self.folder, exist_ok=True)
-                held.enter_context(file_lock(os.path.join(self.folder, f".{table_name(facts)}.lock"), PATIENCE))
+        with self._lock(table_name(facts), PATIENCE):
             yield
 
     def is_writable(self) -> bool:
         """Whether tables can be cached; if not, `problems` has the reason."""
         path = unfinished_path(os.path.join(self.folder, "trial"))
         try:
-            os.makedirs(self.folder, exist_ok=True)
+            self._make_folder()
             with open(path, "xb"):
                 os.unlink(path)
         except OSError as error:
@@ -188,6 +205,31 @@ class TableCache:
         """What the cache holds."""
         sizes = [size for _, size, _ in CacheFolder(self.folder).files(ENDING)]
         return Stats(self.folder, len(sizes), sum(sizes), self.limit)
+
+    def _make_folder(self) -> None:
+        os.makedirs(self.folder, exist_ok=True)
+
+    def _note_seen(self, facts: TableFacts, what: bytes = b"") -> None:
+        """Note that these files were met, and `what` was done for them."""
+        path = self._path(facts, SEEN)
+        self._make_folder()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC  # never waits for who reads a FIFO
+        descriptor = os.open(path, flags, 0o666)
+        try:
+            os.write(descriptor, what)
+        finally:
+            os.close(descriptor)
+        os.utime(path)
+
+    @contextmanager
+    def _lock(self, name: str, patience: float) -> Iterator[bool]:
+        """A lock that one process has at a time; false if another one has it for `patience` seconds."""
+        with ExitStack() as held:
+            is_ours = True
+            with suppress(OSError):
+                self._make_folder()
+                is_ours = held.enter_context(file_lock(os.path.join(self.folder, f".{name}.lock"), patience))
+            yield is_ours
 
     def _path(self, facts: TableFacts, ending: str) -> str:
         return os.path.join(self.folder, table_name(facts) + ending)
