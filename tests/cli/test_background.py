@@ -31,7 +31,7 @@ Binary.prepare = prepare
 """The command, which takes small binaries for large ones. What it makes after the answer waits while `held` is there,
 and is listed in `made`."""
 COMMAND = HELD + "sys.exit(main())"
-PATIENCE = 30
+PATIENCE = 60
 
 
 @pytest.fixture(autouse=True)
@@ -93,6 +93,7 @@ def test_answer_comes_before_the_table() -> None:
     assert tables() == []
     assert os.getpriority(os.PRIO_PROCESS, makers()[0]) == 19
     assert run() == expected
+    assert tables() == []
     Path("held").unlink()
     wait_for(tables)
     wait_for(lambda: is_gone(makers()[0]))
@@ -152,7 +153,7 @@ def test_tables_that_are_made_before_the_answer(program: str, options: list[str]
 
 @pytest.mark.process
 def test_addresses_come_before_the_table() -> None:
-    """So with `symbolize addr`, when it meets a binary again."""
+    """So with `symbolize addr`, also when it meets a binary again."""
     for _ in range(2):
         arguments = [sys.executable, "-c", COMMAND, "addr", BINARY, "--cache", "cache", "main"]
         printed = subprocess.run(arguments, check=True, capture_output=True, timeout=PATIENCE).stdout
