@@ -30,7 +30,10 @@ def make_tables(cache: TableCache | None) -> None:
     if not isinstance(cache, LaterTables) or not cache.begin() or threading.active_count() > 1:
         return
     with suppress(OSError):  # no further process may run
-        if os.fork():
+        if child := os.fork():
+            # From now on what ends the terminal or its program does not end it. Not a session of its own: those the
+            # kernel may schedule side by side, whatever the priorities in them.
+            os.setpgid(child, child)
             return
         try:
             detach()
@@ -40,9 +43,8 @@ def make_tables(cache: TableCache | None) -> None:
 
 
 def detach() -> None:
-    """Leave the process group of the terminal, and all descriptors that came from who started the command, as a pipe
-    whose reader waits for the end; none of the others is inheritable (PEP 446)."""
-    os.setpgrp()  # not a session, which the kernel may schedule by itself, whatever the priorities in it
+    """Leave the processor to others, and all descriptors that came from who started the command, as a pipe whose reader
+    waits for the end; none of the others is inheritable (PEP 446)."""
     os.nice(LOWEST_PRIORITY)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in map(int, os.listdir("/proc/self/fd")):

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING, Any, Never
 
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import OutputError, printable
@@ -51,6 +51,15 @@ def shows_progress(quiet: bool) -> bool:
     return not quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
+def new_bar(**how: Any) -> tqdm[Never]:
+    """A bar on standard error that is removed when it is closed. It is redrawn at each update, so that it needs no
+    thread that looks after it, which would outlive it."""
+    from tqdm import tqdm
+
+    tqdm.monitor_interval = 0
+    return tqdm(leave=False, file=sys.stderr, miniters=1, **how)
+
+
 class ProgressBar(Closeable):
     """A tqdm bar over the mappings of a profile, on a terminal only."""
 
@@ -63,9 +72,7 @@ class ProgressBar(Closeable):
         if not self._is_shown:
             return
         if self._bar is None:
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=total, unit="mapping", leave=False, file=sys.stderr)
+            self._bar = new_bar(total=total, unit="mapping")
         self._bar.set_postfix_str(printable(os.path.basename(name)), refresh=False)
         self._bar.update(done - self._bar.n)
 
@@ -90,9 +97,7 @@ class Downloads(Closeable):
             return
         with self._lock:
             if self._bar is None:
-                from tqdm import tqdm
-
-                self._bar = tqdm(unit="B", unit_scale=True, unit_divisor=1024, leave=False, file=sys.stderr)
+                self._bar = new_bar(unit="B", unit_scale=True, unit_divisor=1024)
             key = progress.build_id, progress.kind
             self._known[key] = progress.done, max(progress.total or 0, progress.done)
             self._bar.total = sum(total for _, total in self._known.values())

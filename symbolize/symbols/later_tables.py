@@ -9,6 +9,8 @@ from symbolize.symbols.table_file import TableFacts
 
 QUICK: Final = 1 << 24
 """Bytes of debug information in all whose tables are made before the answer, which takes a tenth of a second."""
+MAX_WAITING: Final = 1 << 29
+"""Bytes of debug information in all that wait, since they stay in memory."""
 LOCK: Final = "later"
 
 
@@ -23,7 +25,7 @@ class LaterTables(TableCache):
     def __init__(self, folder: str, limit: int) -> None:
         super().__init__(folder, limit)
         self.waiting: list[HasFacts] = []
-        self._quick = QUICK
+        self._quick, self._room = QUICK, MAX_WAITING
         self._may_make_folder = True
 
     def puts_off(self, binary: HasFacts, size: int) -> bool:
@@ -32,9 +34,10 @@ class LaterTables(TableCache):
             self._quick -= size
             return False
         with self._lock(LOCK, 0) as is_free:
+            if size > self._room or (is_free and self._was_begun(binary.facts)):
+                return False
+            self._room -= size
             if is_free:
-                if self._was_begun(binary.facts):
-                    return False
                 self.waiting.append(binary)
         return True
 

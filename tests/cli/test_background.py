@@ -1,11 +1,13 @@
 """The answer comes first: tables that pay are made after it, in a process for which nobody waits."""
 
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -149,6 +151,25 @@ def test_tables_that_are_made_before_the_answer(program: str, options: list[str]
     run(*options, program=program)
     assert len(tables()) == 1
     assert makers() == []
+
+
+@pytest.mark.process
+def test_on_a_terminal_that_ends() -> None:
+    """Neither the bar that was shown there nor the end of the terminal, with the command, keeps the table from being
+    made."""
+    process, terminal = pty.fork()
+    if process == 0:
+        arguments = [sys.executable, "-c", COMMAND, PROFILE, "-b", BINARY, "--cache", "cache", "-o", "out.pb"]
+        os.execv(sys.executable, arguments)
+    shown = b""
+    with suppress(OSError):  # it has ended
+        while part := os.read(terminal, 1 << 16):
+            shown += part
+    os.close(terminal)
+    assert os.waitpid(process, 0)[1] == 0
+    assert b"mapping" in shown
+    Path("held").unlink()
+    wait_for(tables)
 
 
 @pytest.mark.process
