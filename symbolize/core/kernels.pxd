@@ -1,3 +1,6 @@
+cdef Py_ssize_t first_from(const unsigned long long[::1] values, Py_ssize_t guess, unsigned long long least) noexcept nogil
+
+
 cdef class RangeColumns:
     cdef unsigned long long[::1] begins
     cdef unsigned long long[::1] ends

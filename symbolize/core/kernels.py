@@ -100,6 +100,16 @@ def first_above(
     return low
 
 
+def first_from(
+    values: cython.const[cython.ulonglong][::1], guess: cython.Py_ssize_t, least: cython.ulonglong
+) -> cython.Py_ssize_t:
+    """The first index of `values` (ascending) with `least` or more, or their count; it is often `guess`."""
+    n: cython.Py_ssize_t = len(values)
+    if (guess == n or values[guess] >= least) and (guess == 0 or values[guess - 1] < least):
+        return guess
+    return first_above(values, 0, n, least - 1) if least > 0 else 0
+
+
 MAX_ACTIVE = cython.declare(cython.Py_ssize_t, 1024)
 """Ranges that may answer for one address at a time, hidden ones not counted; more is corrupt data (R30 caps inlining
 at 256)."""
@@ -156,9 +166,7 @@ def mark_owners(  # type: ignore[no-untyped-def]
     with cython.nogil:
         for i in range(len(begins)):
             begin = begins[i]
-            # The first address from `begin` on; most ranges have the same one as the range before.
-            if (k < n and vaddrs[k] < begin) or (k > 0 and vaddrs[k - 1] >= begin):
-                k = first_above(vaddrs, 0, n, begin - 1) if begin > 0 else 0
+            k = first_from(vaddrs, k, begin)  # most ranges have the same one as the range before
             if k < n and (vaddrs[k] < ends[i] or (vaddrs[k] == begin and begin == ends[i])):
                 chosen[owners[i]] = 1
 

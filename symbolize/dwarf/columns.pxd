@@ -1,4 +1,6 @@
 cimport cython
+from symbolize.core.kernels cimport first_from
+
 @cython.final
 cdef class Ranges:
     cdef public unsigned long long[::1] begin
@@ -6,6 +8,9 @@ cdef class Ranges:
     cdef public long long[::1] owner
     cdef public Py_ssize_t count
     cdef Py_ssize_t capacity
+    cdef const unsigned long long[::1] asked
+    cdef Py_ssize_t next_asked
+    cdef bint is_asked(self, Py_ssize_t first) noexcept nogil
     cdef int append(self, unsigned long long begin, unsigned long long end, long long owner) except -1 nogil
     cpdef grow(self)
 

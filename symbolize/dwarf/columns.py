@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import Int64, UInt64, extended
 
+if not cython.compiled:
+    from symbolize.core.kernels import first_from
+
 RANGE_COLUMNS = ("begin", "end", "owner")
 NODE_COLUMNS = ("die", "origin", "entry", "unit", "parent", "call_file", "call_line", "call_column")
 FIRST_CAPACITY = cython.declare(cython.Py_ssize_t, 4096)
@@ -27,13 +30,27 @@ def grow_columns(table, names, capacity: cython.Py_ssize_t):  # type: ignore[no-
 
 @cython.cclass
 class Ranges:
-    """Address ranges `[begin, end)`, each of one owner; the first `count` rows are valid."""
+    """Address ranges `[begin, end)`, each of one owner; the first `count` rows are valid. Of interest are those that
+    hold one of the vaddrs `asked` (ascending; None: all)."""
 
-    def __init__(self) -> None:
+    def __init__(self, asked: UInt64 | None = None) -> None:
+        self.asked = None if asked is None else memoryview(asked)
+        self.next_asked = 0
         self.begin = self.end = memoryview(np.zeros(0, np.uint64))
         self.owner = memoryview(np.zeros(0, np.int64))
         self.count = self.capacity = 0
         self.grow()
+
+    def is_asked(self, first: cython.Py_ssize_t) -> cython.bint:
+        """Whether one of the ranges from row `first` on is of interest."""
+        i: cython.Py_ssize_t
+        if self.asked is None:
+            return True
+        for i in range(first, self.count):
+            self.next_asked = first_from(self.asked, self.next_asked, self.begin[i])
+            if self.next_asked < len(self.asked) and self.asked[self.next_asked] < self.end[i]:
+                return True
+        return False
 
     def append(self, begin: cython.ulonglong, end: cython.ulonglong, owner: cython.longlong) -> cython.int:
         """Add one range."""

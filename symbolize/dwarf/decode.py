@@ -402,11 +402,13 @@ class DecodeProblems(list[str]):
 
 class Walks:
     """Walks over parts of the units of `sections`, in any number of threads, that share the budget of `reader` for
-    range lists: `ranges_left` is what was left of it by those that are done."""
+    range lists: `ranges_left` is what was left of it by those that are done. Read is what has code at one of the vaddrs
+    `asked`, see `Ranges`."""
 
-    def __init__(self, sections: DebugSections, reader: Reader) -> None:
+    def __init__(self, sections: DebugSections, reader: Reader, asked: UInt64 | None) -> None:
         self._sections = sections
         self._reader = reader
+        self._asked = asked
         self._used: list[int] = []
         self._idle: list[tuple[Reader, Nodes, Ranges]] = []
 
@@ -420,7 +422,8 @@ class Walks:
         try:
             tables = self._idle.pop()
         except IndexError:
-            tables = make_reader(self._sections, self._reader.units, self._reader.tables), Nodes(), Ranges()
+            reader = make_reader(self._sections, self._reader.units, self._reader.tables)
+            tables = reader, Nodes(), Ranges(self._asked)
         reader, nodes, ranges = tables
         first, first_range = nodes.count, ranges.count
         reader.ranges_left = before = max(self.ranges_left, 0)
@@ -567,25 +570,30 @@ class Dwarf:
         if units is None:
             units = self.holding_code()
         known = np.asarray(self.units.corrupt).copy()
-        nodes, (begin, end, owner), lines, complete = self._read(units)
+        found: list[LineRows] = []
+
+        def read_lines() -> None:
+            found.append(self.claims.cut_lines(self.read_lines(units), self.problems))
+
+        around: UInt64 | None = None
+        if needed is not None:
+            read_lines()
+            asked = distinct(needed())
+            begins = begins_of_several(found[0], asked)
+            deciding = distinct(np.concatenate((units, self.claims.units_for(begins))))
+            if len(deciding) > len(units):
+                return self._decode(deciding if rounds else None, needed, job, rounds - 1)
+            around = distinct(np.concatenate((asked, begins)))
+        nodes, (begin, end, owner), complete = self._walk(units, around, [] if found else [read_lines])
+        (lines,) = found
         if not complete:
             self.problems.append("absurdly many range list entries; some functions are left out")
         for broken in np.flatnonzero(np.asarray(self.units.corrupt) != known).tolist():
             what = "the split unit of the one" if broken in self._corrupt_splits else "the unit"
             offset = self.units.offset[broken]
             self.problems.append(f"corrupt DIEs in {what} at .debug_info offset {offset:#x}")
-        lines = self.claims.cut_lines(lines, self.problems)
         parent, unit = nodes["parent"], nodes["unit"]
         self._outermost = cache(partial(outermost_by_origin, nodes))
-        around: UInt64 | None = None
-        if needed is not None:
-            asked = distinct(needed())
-            begins = begins_of_several(lines, asked)
-            deciding = distinct(np.concatenate((units, self.claims.units_for(begins))))
-            if len(deciding) > len(units):
-                return self._decode(deciding if rounds else None, needed, job, rounds - 1)
-            around = distinct(np.concatenate((asked, begins)))
-            begin, end, owner = only_around(begin, end, owner, around, len(parent))  # so that few need clipping
         begin, end, owner = self._live(begin, end, owner, nodes, lines)
         if around is not None:
             begin, end, owner = only_around(begin, end, owner, around, len(parent))
@@ -630,30 +638,31 @@ class Dwarf:
             np.asarray(lines.tables.column)[:count],
         )
 
-    def _read(self, units: Int64) -> tuple[dict[str, NDArray[Any]], tuple[UInt64, UInt64, Int64], LineRows, bool]:
-        """Walk the DIEs of `units`, or of their split units, and run their line programs, at once.
+    def _walk(
+        self, units: Int64, asked: UInt64 | None, beside: list[Callable[[], Any]]
+    ) -> tuple[dict[str, NDArray[Any]], tuple[UInt64, UInt64, Int64], bool]:
+        """Walk the DIEs of `units`, or of their split units, and run the jobs `beside`, at once.
 
-        Returns the columns of the nodes; begin, end and node of the ranges; the lines; and whether all range lists were
-        read. Children of a skeleton are read only where its other half is missing; its lines are read in any case (R83,
-        children of a skeleton).
+        Returns the columns of the nodes; begin, end and node of the ranges, with `asked` (ascending) of functions with
+        code at one of these vaddrs; and whether all range lists were read. Children of a skeleton are read only where
+        its other half is missing; its lines are read in any case (R83, children of a skeleton).
         """
         split = self._split_units(units)
         whole = np.ones(len(self.units.offset), np.bool_)
         whole[list(split)] = False
         walked = units[whole[units]]
-        lines: list[LineRows] = []
         self.reader.refill()
-        walks = Walks(self.sections, self.reader)
+        walks = Walks(self.sections, self.reader, asked)
         jobs: list[Callable[[], Any]] = [partial(walks.walk, part) for part in self._parts(walked)]
-        _, *parts = at_once([lambda: lines.append(self.read_lines(units)), *jobs])
+        parts = at_once([*beside, *jobs])[len(beside) :]
         if walks.ranges_left < 0:  # which lists are left out must not depend on the threads
-            walks = Walks(self.sections, self.reader)
+            walks = Walks(self.sections, self.reader, asked)
             parts = [walks.walk(walked)]
         self.reader.ranges_left = walks.ranges_left
-        nodes, ranges = Nodes(), Ranges()
+        nodes, ranges = Nodes(), Ranges(asked)
         self._walk_split(split, nodes, ranges)
         columns, ranges_of = joined([*parts, Part(nodes, ranges, 0, nodes.count, 0, ranges.count)])
-        return columns, ranges_of, lines[0], self.reader.ranges_left >= 0
+        return columns, ranges_of, self.reader.ranges_left >= 0
 
     def read_lines(self, units: Int64) -> LineRows:
         """Decode the line programs of `units`, each program once."""

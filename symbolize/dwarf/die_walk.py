@@ -15,6 +15,9 @@ if not cython.compiled:
     from symbolize.dwarf.constants import *
     from symbolize.dwarf.reader import Reader, Units, is_address_form
 
+UNASKED = cython.declare(cython.longlong, -2)
+"""In place of a node without code at an address that is asked for."""
+
 
 def is_c(language: cython.int) -> cython.bint:
     """Languages in which a structure holds no functions (R12, subtrees without code)."""
@@ -31,7 +34,8 @@ def read_code_die(
     ranges: Ranges,
 ) -> cython.longlong:
     """Read the DIE of a function or inlined function and add its node and ranges; the node, or -1 if it has no range
-    (R7, empty ranges; R28, inlined functions without ranges).
+    (R7, empty ranges; R28, inlined functions without ranges). Ranges without an asked address are not added, nor is the
+    node if it is inlined into another: UNASKED.
 
     A function whose ranges are all empty keeps the first, which is its address (R8, functions of length zero). The
     lowest address is not the entry: compilers put cold parts below it (R5, entry of a function).
@@ -52,6 +56,7 @@ def read_code_die(
     call_line: cython.ulonglong = 0
     call_column: cython.ulonglong = 0
     node: cython.longlong
+    asked: cython.bint = True
     first: cython.Py_ssize_t = ranges.count
     for i in range(tables.attribute_first[abbreviation], tables.attribute_first[abbreviation + 1]):
         read = tables.attribute_read[i]
@@ -109,6 +114,11 @@ def read_code_die(
         if empty_at == NOWHERE or not tables.flags[abbreviation] & SUBPROGRAM:
             return -1
         ranges.append(empty_at, empty_at, node)
+    elif not ranges.is_asked(first):
+        if parent >= 0:
+            ranges.count = first
+            return UNASKED
+        asked = False
     if entry == NOWHERE:  # R5, entry of a function
         entry = low if low != NOWHERE else ranges.begin[first]
     nodes.add()
@@ -120,6 +130,8 @@ def read_code_die(
     nodes.call_file[node] = call_file if call_file < MASK32 else 0
     nodes.call_line[node] = call_line if call_line < MASK32 else 0
     nodes.call_column[node] = call_column if call_column < MASK32 else 0
+    if not asked:
+        ranges.count = first
     return node
 
 
@@ -156,6 +168,7 @@ def walk_unit(
     code: cython.ulonglong
     target: cython.ulonglong
     at: cython.Py_ssize_t
+    before: cython.Py_ssize_t
     i: cython.int
     operation: cython.int
     kind: cython.int
@@ -204,12 +217,17 @@ def walk_unit(
             read += 1
             step = steps[abbreviation]
             node = -1
+            # Of what has no asked address neither has what is inlined there, but functions inside may (R11, functions
+            # inside functions).
+            if step & CODE and not step & SUBPROGRAM and stack[depth] == UNASKED:
+                step &= ~CODE
             if step & slow == FIXED:  # of no interest, and of one size: most DIEs
                 pos += step >> STEP_SIZE_SHIFT
             elif step & CODE:
                 # A nested function is a function of its own, never inlined into its DIE parent (R11, functions inside
                 # functions).
                 c.pos = pos
+                before = ranges.count
                 node = read_code_die(
                     data, reader, tables, abbreviation, -1 if step & SUBPROGRAM else stack[depth], nodes, ranges
                 )
@@ -219,7 +237,9 @@ def walk_unit(
                     break
                 if node >= 0:
                     nodes.die[node] = die
-                    if ranges.begin[ranges.count - 1] == ranges.end[ranges.count - 1]:
+                    if ranges.count == before:
+                        node = UNASKED  # see `read_code_die`
+                    elif ranges.begin[ranges.count - 1] == ranges.end[ranges.count - 1]:
                         node = -1  # nothing is inlined into a function of length zero
             else:
                 if step & skip and sibling_at[abbreviation] >= 0:
@@ -272,7 +292,7 @@ def walk_unit(
                     break
                 # Functions may be anywhere in the tree (R10, functions anywhere in the tree), below blocks without
                 # code too (R24, blocks without code).
-                if node < 0 and not step & SUBPROGRAM and depth > 0:
+                if node == -1 and not step & SUBPROGRAM and depth > 0:
                     node = stack[depth]
                 depth += 1
                 stack[depth] = node

@@ -40,10 +40,11 @@ def bounds(most: int = SPACE) -> st.SearchStrategy[tuple[int, int]]:
 
 
 @st.composite
-def functions(draw: st.DrawFn, name: str) -> Die:
-    """A function with any ranges, or none, and perhaps one that is inlined into it."""
+def functions(draw: st.DrawFn, name: str, depth: int = 2) -> Die:
+    """A function with any ranges, or none, and perhaps one that is inlined into it, and functions inside of both."""
+    inside = [draw(functions(f"{name}.{i}", depth - 1)) for i in range(draw(st.integers(0, depth)))]
     inner = draw(st.lists(bounds(), max_size=2))
-    children = [inlined("inline", inner, line=7)] if inner else []
+    children = [inlined("inline", inner, *inside[1:], line=7), *inside[:1]] if inner else inside
     ranges = draw(st.lists(bounds(), min_size=1, max_size=2))
     if len(ranges) > 1:
         return die("subprogram", *children, name=name, ranges=ranges)
@@ -104,6 +105,28 @@ def test_fixtures(name: str) -> None:
         check(image, random.Random(1), 12)
 
 
+NESTED = """
+int sum(int count, int (*each)(int)) { int s = 0; for (int i = 0; i < count; i++) s += each(i); return s; }
+static inline int middle(int count) {
+    int calls = 0;
+    int square(int x) { int twice(int y) { return y * calls++; } return twice(x) + x; }
+    return sum(count, square) + calls;
+}
+int outer(int count) { int cube(int x) { return x * x * count; } return sum(count, cube) + middle(count); }
+"""
+
+
+@pytest.mark.needs("gcc")
+@pytest.mark.parametrize("options", [["-O0"], ["-O2", "-ffunction-sections", "-gdwarf-4"]])
+def test_functions_inside_functions(tmp_path: Path, options: list[str]) -> None:
+    """A function inside another is apart from its code (rule R11)."""
+    program, source = tmp_path / "nested", tmp_path / "nested.c"
+    source.write_text(NESTED)
+    subprocess.run(["gcc", "-g", *options, "-nostdlib", "-shared", "-fPIC", source, "-o", program], check=True)
+    with ElfImage.open(program) as image:
+        check(image, random.Random(1), 30)
+
+
 @pytest.mark.needs("g++")
 def test_one_range_for_many_sections(tmp_path: Path) -> None:
     """Strict DWARF 2 has one range for a root, and gcc gives it `.text` of units with many sections (rule R255)."""
@@ -139,8 +162,8 @@ def test_units_that_decide_one_after_another() -> None:
         made.append(unit(function(f"f{number}", begin if number else asked, 1), fmt=Format(2), lines=lines, **root))
     builder = Builder([image_of(made, [text(START, 4 * count)])], None)
     rounds = []
-    read = builder.dwarf._read
-    builder.dwarf._read = lambda units: rounds.append(len(units)) or read(units)
+    read = builder.dwarf.read_lines
+    builder.dwarf.read_lines = lambda units: rounds.append(len(units)) or read(units)
     ((found, _),) = answers(builder.build(np.array([asked], np.uint64)), [asked])
     assert [frame.name for frame in found] == ["f0"]
     assert len(rounds) < 20
