@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, first_of_runs, is_among, ranges, views
+from symbolize.core.arrays import Bool, Int32, Int64, UInt32, UInt64, distinct, first_of_runs, is_among, ranges, views
 from symbolize.core.kernels import (
     RangeColumns,
     clip_to_parents,
@@ -374,7 +374,7 @@ class Decoded:
     node_call_column: UInt32
     row_start: UInt64
     row: Int64
-    row_unit: Int64
+    row_unit: Int32
     row_file: UInt32
     row_line: UInt32
     row_column: UInt32
@@ -382,8 +382,9 @@ class Decoded:
     @classmethod
     def nothing(cls) -> Self:
         """No code at all, as of a binary without debug information."""
-        u8, i8, u4 = np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.uint32)
-        return cls(u8, i8, u8, u8, u8, u8, i8, i8, u4, u4, u4, u8, i8, i8, u4, u4, u4)
+        u8, u4 = np.zeros(0, np.uint64), np.zeros(0, np.uint32)
+        i8, i4 = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        return cls(u8, i8, u8, u8, u8, u8, i8, i8, u4, u4, u4, u8, i8, i4, u4, u4, u4)
 
 
 class DecodeProblems(list[str]):
@@ -632,7 +633,7 @@ class Dwarf:
             nodes["call_column"],
             row_start,
             row,
-            lines.unit_of_program[lines.row_program],
+            lines.row_unit,
             np.asarray(lines.tables.file)[:count],
             np.asarray(lines.tables.line)[:count],
             np.asarray(lines.tables.column)[:count],

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import (
     Bool,
+    Int32,
     Int64,
     UInt32,
     UInt64,
@@ -55,8 +56,8 @@ class LineRows:
     """Decoded line programs: live sequences `[begin, end)` with the rows `[first_row, last_row)` of `tables`.
 
     `claimed`: whether units of the program claim the sequence (see `Claims.cut_lines`). `address` are the row
-    addresses, ascending within a sequence; `program_of_unit` maps units to decoded programs (-1: none),
-    `unit_of_program` programs to their first unit, by which they ascend.
+    addresses, ascending within a sequence, `row_unit` the first units of their programs; `program_of_unit` maps units
+    to decoded programs (-1: none), `unit_of_program` programs to their first unit, by which they ascend.
     """
 
     tables: LineTables
@@ -67,7 +68,7 @@ class LineRows:
     program: Int64
     claimed: Bool
     address: UInt64
-    row_program: Int64
+    row_unit: Int32
     program_of_unit: Int64
     unit_of_program: Int64
 
@@ -286,7 +287,7 @@ def live_sequences(
         np.asarray(column)[:count]
         for column in (tables.begin, tables.end, tables.first_row, tables.last_row, tables.program, tables.unsorted)
     )
-    row_program = np.repeat(program, last_row - first_row)
+    row_unit = np.repeat(unit_of_program[program].astype(np.int32), last_row - first_row)
     if unsorted.any():
         backward = np.flatnonzero(unsorted)
         pieces = sort_sequences(tables, backward, code)
@@ -314,7 +315,7 @@ def live_sequences(
         program[kept],
         np.ones(len(kept), np.bool_),
         np.asarray(tables.address)[: tables.row_count],
-        row_program,
+        row_unit,
         program_of_unit,
         unit_of_program,
     )

@@ -350,7 +350,8 @@ class Files:
 
     def of_rows(self, dwarf: Dwarf, decoded: Decoded, rows: Int32) -> Int32:
         """The paths of the files of line rows."""
-        return self._resolve(dwarf, decoded.row_unit[rows], decoded.row_file[rows].astype(np.int64), True)
+        unit, index = (column[rows].astype(np.int64) for column in (decoded.row_unit, decoded.row_file))
+        return self._resolve(dwarf, unit, index, True)
 
     def of_symbols(self, paths: list[bytes]) -> Int32:
         """The numbers of `paths`."""
