@@ -538,34 +538,57 @@ def lay_rows(
     addresses: cython.const[cython.ulonglong][::1],
     starts: cython.ulonglong[::1],
     rows: cython.longlong[::1],
-    fill: cython.bint,
+    asked: cython.const[cython.ulonglong][::1] = None,
 ) -> cython.Py_ssize_t:
     """The line rows of disjoint pieces of sequences, in order of address.
 
     Piece `i` is `[begins[i], ends[i])` of the sequence with the rows `[first_rows[i], last_rows[i])`. Entry `j`
     reaches from `starts[j]` to `starts[j + 1]`: it is row `rows[j]`, or a gap (-1: R38, no line between
-    sequences). Returns how many entries there are; writes them if `fill`.
+    sequences). With `asked` (ascending; None: all) there are only those that hold one of these addresses, each with the
+    one behind it. Returns how many entries there are; writes them unless `starts` is empty.
     """
     count: cython.Py_ssize_t = 0
     i: cython.Py_ssize_t
     k: cython.Py_ssize_t
     n: cython.Py_ssize_t = len(begins)
+    next_asked: cython.Py_ssize_t = 0
     start: cython.ulonglong
+    stop: cython.ulonglong
+    is_row: cython.bint
+    wanted: cython.bint = True
+    before: cython.bint = False
     with cython.nogil:
         for i in range(n):
             k = first_above(addresses, first_rows[i], last_rows[i], begins[i])
             if k > first_rows[i]:
                 k -= 1
-            while k < last_rows[i] and addresses[k] < ends[i]:
-                start = addresses[k] if addresses[k] > begins[i] else begins[i]
-                if fill:
-                    starts[count] = start
-                    rows[count] = k
-                count += 1
+            while True:
+                if asked is not None and not before and k < last_rows[i]:  # on to the next row of interest
+                    start = addresses[k] if addresses[k] > begins[i] else begins[i]
+                    next_asked = first_from(asked, next_asked, start)
+                    if next_asked == len(asked) or asked[next_asked] >= ends[i]:
+                        k = last_rows[i]
+                    else:
+                        k = first_above(addresses, k, last_rows[i], asked[next_asked]) - 1
+                is_row = k < last_rows[i] and addresses[k] < ends[i]
+                if is_row:
+                    start = addresses[k] if addresses[k] > begins[i] else begins[i]
+                    stop = addresses[k + 1] if k + 1 < last_rows[i] and addresses[k + 1] < ends[i] else ends[i]
+                elif i + 1 == n or begins[i + 1] != ends[i]:
+                    start = ends[i]
+                    stop = begins[i + 1] if i + 1 < n else MASK64
+                else:
+                    break
+                if asked is not None:
+                    next_asked = first_from(asked, next_asked, start)
+                    wanted = next_asked < len(asked) and asked[next_asked] < stop
+                if wanted or before:
+                    if len(starts):
+                        starts[count] = start
+                        rows[count] = k if is_row else -1
+                    count += 1
+                before = wanted
+                if not is_row:
+                    break
                 k += 1
-            if i + 1 == n or begins[i + 1] != ends[i]:
-                if fill:
-                    starts[count] = ends[i]
-                    rows[count] = -1
-                count += 1
     return count

@@ -20,11 +20,9 @@ cdef class AbbrevTables:
     cdef public unsigned char[::1] has_code
     cdef public long long[::1] first
     cdef public long long[::1] last
-    cdef public long long[::1] codes
-    cdef public long long[::1] order
+    cdef public int[::1] codes
+    cdef public int[::1] order
     cdef public unsigned short[::1] tag
-    cdef public unsigned char[::1] flags
-    cdef public int[::1] fixed_size
     cdef public unsigned int[::1] step
     cdef public int[::1] sibling_at
     cdef public int[::1] op_first

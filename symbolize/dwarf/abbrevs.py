@@ -130,7 +130,8 @@ class AbbrevTables:
     `step` is what the walk needs of most DIEs: the flags, and above them the size of the attributes if it is fixed
     (FIXED). `sibling_at` is the offset of the sibling attribute from the end of the abbreviation code, -1 if that
     varies. `has_code`: whether any abbreviation of a table can describe a function with code. A table whose codes are
-    1, 2, 3 … is dense and indexed; others have `codes` sorted, with `order`.
+    1, 2, 3 … is dense and indexed; others have `codes` sorted, with `order`. `attribute_constant` is that of
+    DW_FORM_implicit_const, and not written for others: the tables of a large binary fill some megabytes.
     """
 
     def __init__(self, data, offsets, address_sizes, offset_sizes, versions):  # type: ignore[no-untyped-def]
@@ -156,11 +157,9 @@ class AbbrevTables:
         self.ready = memoryview(np.zeros(count + 1, np.uint8))
         self.first = memoryview(np.zeros(count + 1, np.int64))
         self.last = memoryview(np.zeros(count + 1, np.int64))
-        self.codes = memoryview(np.zeros(abbreviations, np.int64))
-        self.order = memoryview(np.zeros(abbreviations, np.int64))
+        self.codes = memoryview(np.zeros(abbreviations, np.int32))
+        self.order = memoryview(np.zeros(abbreviations, np.int32))
         self.tag = memoryview(np.zeros(abbreviations, np.uint16))
-        self.flags = memoryview(np.zeros(abbreviations, np.uint8))
-        self.fixed_size = memoryview(np.zeros(abbreviations, np.int32))
         self.step = memoryview(np.zeros(abbreviations, np.uint32))
         self.sibling_at = memoryview(np.zeros(abbreviations, np.int32))
         self.op_first = memoryview(np.zeros(abbreviations, np.int32))
@@ -253,7 +252,6 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                     tables.dense[i] = 0
                 last = code if code < MAX_CODE else MAX_CODE
                 tables.codes[abbreviation] = last
-                tables.order[abbreviation] = abbreviation
                 tables.tag[abbreviation] = tag if tag < MASK16 else MASK16
                 tables.op_first[abbreviation] = op
                 tables.attribute_first[abbreviation] = attribute
@@ -278,7 +276,8 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                         name = form = 0  # the last one represents all others and cannot be read
                     tables.attribute_name[attribute] = name if name < MASK16 else MASK16
                     tables.attribute_form[attribute] = form if form < MASK16 else MASK16
-                    tables.attribute_constant[attribute] = constant
+                    if form == DW_FORM_implicit_const:
+                        tables.attribute_constant[attribute] = constant
                     attribute += 1
                     if name in (DW_AT_low_pc, DW_AT_ranges):
                         has_pc = True
@@ -336,8 +335,6 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                         flags |= SKIP_SUBTREE
                     elif tag in (DW_TAG_structure_type, DW_TAG_union_type):  # only in C, as the language of the unit
                         flags |= TYPE_SUBTREE
-                tables.flags[abbreviation] = flags
-                tables.fixed_size[abbreviation] = size if fixed and not has_sibling else -1
                 tables.sibling_at[abbreviation] = sibling_at
                 tables.step[abbreviation] = flags | ((FIXED | (size << STEP_SIZE_SHIFT)) if fixed else 0)
                 abbreviation += 1

@@ -214,7 +214,7 @@ def find_call_sites(  # type: ignore[no-untyped-def]
             pos = c.pos
             if c.bad or pos > end:
                 break
-            if tables.flags[abbreviation] & HAS_CHILDREN:
+            if tables.step[abbreviation] & HAS_CHILDREN:
                 depth += 1
                 if depth >= MAX_DIE_DEPTH:
                     break

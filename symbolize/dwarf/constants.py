@@ -188,7 +188,7 @@ DWARF_5 = 5
 DW_LENGTH_lo_reserved = 0xFFFFFFF0
 DW_LENGTH_DWARF64 = 0xFFFFFFFF
 
-# What an abbreviation is to the walk: bits of AbbrevTables.flags, and of AbbrevTables.step with a size above them.
+# What an abbreviation is to the walk: bits of AbbrevTables.step, with a size above them.
 HAS_CHILDREN = 1
 CODE = 2
 SKIP_SUBTREE = 4

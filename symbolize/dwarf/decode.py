@@ -176,9 +176,10 @@ def line_rows(
     claims: Claims,
     problems: list[str],
     unknown: Gaps,
+    asked: UInt64 | None,
 ) -> tuple[UInt64, Int64]:
     """Line entries by address: start and row, -1 for gaps (R38, no line between sequences). `segments` are those of
-    `function_segments`.
+    `function_segments`; right are the entries that hold one of the vaddrs `asked` (ascending; None: all).
 
     Of overlapping sequences that of the program of the function's unit wins (R37, overlapping sequences), then a
     claimed one, then the first; beside a function of a unit that claims the address only claimed ones count (R255,
@@ -193,9 +194,10 @@ def line_rows(
     if (begin[1:] < np.maximum.accumulate(end)[:-1]).any():
         begin, end, sequence = prefer_owners(lines, starts, nodes, unit, problems, unknown)
     pieces = views(begin, end, lines.first_row[sequence], lines.last_row[sequence], lines.address)
-    count = lay_rows(*pieces, *views(np.zeros(0, np.uint64), np.zeros(0, np.int64)), False)
+    wanted = None if asked is None else asked.data
+    count = lay_rows(*pieces, *views(np.zeros(0, np.uint64), np.zeros(0, np.int64)), wanted)
     row_starts, rows = np.zeros(count, np.uint64), np.zeros(count, np.int64)
-    lay_rows(*pieces, *views(row_starts, rows), True)
+    lay_rows(*pieces, *views(row_starts, rows), wanted)
     if unknown:
         gaps = union(*(np.concatenate(columns) for columns in zip(*unknown, strict=True)))
         size = int((gaps[1] - gaps[0]).sum())
@@ -548,7 +550,8 @@ class Dwarf:
     def decode(self, units: Int64 | None = None, needed: Callable[[], UInt64] | None = None) -> Decoded:
         """Decode `units`, or all that hold code.
 
-        `needed` is called when the units are read; only at the vaddrs that it gives segments need to be right.
+        `needed` is called when the line programs are read; only at the vaddrs that it gives segments and line entries
+        need to be right.
         """
         return self._decode(units, needed, None)
 
@@ -604,7 +607,7 @@ class Dwarf:
         def build_layers() -> tuple[tuple[UInt64, Int64, UInt64], tuple[UInt64, Int64]]:
             ranges = OwnedRanges(begin, end, owner)
             segments = function_segments(ranges, parent, unit, lines, self.claims, problems, unknown)
-            return segments, line_rows(lines, segments, unit, self.claims, problems, unknown)
+            return segments, line_rows(lines, segments, unit, self.claims, problems, unknown, around)
 
         if job is not None:
             has_code = np.zeros(len(parent), np.bool_)

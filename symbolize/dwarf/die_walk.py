@@ -111,7 +111,7 @@ def read_code_die(
         elif low == high:
             empty_at = low
     if ranges.count == first:
-        if empty_at == NOWHERE or not tables.flags[abbreviation] & SUBPROGRAM:
+        if empty_at == NOWHERE or not tables.step[abbreviation] & SUBPROGRAM:
             return -1
         ranges.append(empty_at, empty_at, node)
     elif not ranges.is_asked(first):
@@ -408,7 +408,7 @@ def find_definitions(reader: Reader, unit: cython.Py_ssize_t, found: Ranges):  #
                 read_definition(reader, tables, abbreviation, die, found)
             else:
                 reader.skip_attributes(abbreviation)
-            if tables.flags[abbreviation] & HAS_CHILDREN:
+            if tables.step[abbreviation] & HAS_CHILDREN:
                 depth += 1
                 if depth >= MAX_DIE_DEPTH:
                     break

@@ -177,7 +177,7 @@ def find_below(  # type: ignore[no-untyped-def]
             if bit & tags and depth > 0 and hidden == 0:
                 found.append(offset)
             sibling = 0
-            if tables.flags[abbreviation] & HAS_CHILDREN:
+            if tables.step[abbreviation] & HAS_CHILDREN:
                 if depth > 0 and (hidden > 0 or not bit & through):
                     if tables.sibling_at[abbreviation] >= 0:
                         offset = c.pos
@@ -306,12 +306,12 @@ def find_ancestors(  # type: ignore[no-untyped-def]
                             found.append(stack[level], first + i)
                             inner = True
                 i += 1
-            if tables.fixed_size[abbreviation] >= 0:
+            if tables.step[abbreviation] & FIXED and tables.sibling_at[abbreviation] < 0:
                 reader.skip_attributes(abbreviation)
                 after = 0
             else:
                 after = sibling(reader, abbreviation)
-            if tables.flags[abbreviation] & HAS_CHILDREN:
+            if tables.step[abbreviation] & HAS_CHILDREN:
                 if after != 0 and i < n and dies[i] >= after:
                     c.pos = after
                     continue

@@ -234,9 +234,9 @@ class Reader:
 
     def skip_attributes(self, abbreviation: cython.Py_ssize_t) -> cython.void:
         """Move over all attributes of a DIE."""
-        size: cython.int = self.tables.fixed_size[abbreviation]
-        if size >= 0:
-            self.info.skip(size)
+        step: cython.uint = self.tables.step[abbreviation]
+        if step & FIXED:
+            self.info.skip(step >> STEP_SIZE_SHIFT)
         else:
             self.skip_operations(self.tables.op_first[abbreviation], self.tables.op_first[abbreviation + 1])
 

@@ -118,8 +118,8 @@ def decode_for(dwarf: Dwarf, vaddrs: UInt64, symbols: Callable[[], SymbolLayer] 
     """Decode the units that may hold one of `vaddrs` (ascending).
 
     Where no unit that claims an address has a function there, units with unclaimed code are decoded too (R61, units by
-    root ranges; R255, claims of units). With `symbols`, called when the units are read, segments are right only as far
-    as lookups of `vaddrs` need them.
+    root ranges; R255, claims of units). With `symbols`, called when the line programs are read, segments and line
+    entries are right only as far as lookups of `vaddrs` need them.
     """
 
     def asked() -> UInt64:

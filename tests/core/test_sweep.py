@@ -298,10 +298,13 @@ def test_lay_rows(data: st.DataObject) -> None:
     inputs = [np.array([piece[i] for piece in pieces], "u8" if i < 2 else "i8") for i in range(4)]
     inputs.append(np.array(addresses, np.uint64))
     nothing = memoryview(np.zeros(0, np.uint64)), memoryview(np.zeros(0, np.int64))
-    count = lay_rows(*map(memoryview, inputs), *nothing, False)
+    everywhere = range(position + 2)
+    some = data.draw(st.none() | st.sets(st.sampled_from(everywhere)))
+    asked = None if some is None else memoryview(np.array(sorted(some), np.uint64))
+    count = lay_rows(*map(memoryview, inputs), *nothing, asked)
     starts, rows = np.zeros(count, np.uint64), np.zeros(count, np.int64)
-    assert lay_rows(*map(memoryview, inputs), memoryview(starts), memoryview(rows), True) == count
-    for x in range(position + 2):
+    assert lay_rows(*map(memoryview, inputs), memoryview(starts), memoryview(rows), asked) == count
+    for x in everywhere if some is None else some:
         place = int(np.searchsorted(starts, x, side="right")) - 1
         found = int(rows[place]) if place >= 0 else -1
         expected = -1
