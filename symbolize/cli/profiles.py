@@ -40,7 +40,7 @@ from symbolize.cli.symbolizing import asked_for, open_symbolizer, symbolized
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.core.terminal import has_colour, width_of
 from symbolize.formats.files import check_inputs, check_terminal
-from symbolize.formats.outputs import OTLP, OUTPUTS, PPROF, Output, View
+from symbolize.formats.outputs import GO_PGO, OTHERS, OTLP, OUTPUTS, PPROF, Output, View
 
 if TYPE_CHECKING:
     from symbolize.core.arrays import Bool
@@ -94,6 +94,13 @@ def parser() -> Parser:
         help="what to write, whatever the ending of OUT;\none of " + ", ".join(each.name for each in OUTPUTS) + f", or "
         f"{MODULE_SYMBOLS}, the symbols of a Perfetto trace as packets to append to it (default name: "
         f"NAME{SYMBOLS_SUFFIX})",
+    )
+    output.add_argument(
+        "--trim",
+        metavar="PERCENT",
+        type=percentage,
+        default=0.0,
+        help=f"of {GO_PGO}: functions on the stacks of a smaller share of\nall samples are {OTHERS} (default: 0)",
     )
     add_naming_options(result)
     add_selection_options(result)
@@ -241,7 +248,10 @@ def free_memory() -> None:
 
 
 def check_outputs(options: argparse.Namespace, output: Output | None, outputs: Sequence[str]) -> None:
-    """Raise UsageError if an output or report would overwrite an input or another one, or a report has no name."""
+    """Raise UsageError if an output or report would overwrite an input or another one, a report has no name, or an
+    output does not show what is asked for."""
+    if options.trim and (output is None or output.name != GO_PGO):
+        raise UsageError(f"--trim has an effect only with --emit {GO_PGO}, which the ending .pgo chooses")
     for each in outputs if output is None or output.is_binary else ():
         check_terminal(each)
     reports = filter(None, (options.folded_report, options.missing, options.report_file))
@@ -363,7 +373,8 @@ def write_output(run: ProfileRun, profile: Profile, path: str, name: str) -> Non
     if is_kept(run.output, path, profile):
         run.reports.keeps(path)
         return
-    write(profile, path, emit=run.output.name, view=View(os.path.basename(name), filters=filters_of(run.options)))
+    view = View(os.path.basename(name), filters=filters_of(run.options), trim=run.options.trim / 100)
+    write(profile, path, emit=run.output.name, view=view)
 
 
 def run_plan(arguments: Sequence[str]) -> int:

@@ -115,15 +115,16 @@ def write(
     """Write a profile, or that of a `Result`, to a path, to `-` (standard output) or to a binary file object.
 
     The ending of the path decides what is written: gzipped pprof without one, or a view of the profile as for
-    `cpu.otlp`, `cpu.html`, `cpu.svg`, `cpu.folded`, `cpu.speedscope.json`, `cpu.firefox.json`, `cpu.txt`, `cpu.csv` and
-    `cpu.parquet`; `emit` ("pprof", "otlp", "html", "svg", "folded", "speedscope", "firefox", "text", "csv", "parquet")
-    overrides it. `view` says what is shown, and what of the profile a pprof or OTLP file has. A file appears at its
-    path whole or not at all; equal profiles give equal bytes. Raises OutputError, and UsageError for another ending,
-    for a terminal that would get a binary file, and for the file that the profile was read from.
+    `cpu.otlp`, `cpu.html`, `cpu.svg`, `cpu.folded`, `cpu.speedscope.json`, `cpu.firefox.json`, `cpu.txt`,
+    `cpu.csv`, `cpu.parquet` and `default.pgo`; `emit` ("pprof", "otlp", "html", "svg", "folded", "speedscope",
+    "firefox", "text", "csv", "parquet", "go-pgo") overrides it. `view` says what is shown, and what of the profile a
+    pprof or OTLP file has. A file appears at its path whole or not at all; equal profiles give equal bytes. Raises
+    OutputError, and UsageError for another ending, for a terminal that would get a binary file, and for the file that
+    the profile was read from.
     """
     from symbolize.core.errors import check_type
     from symbolize.formats.files import check_inputs, write_pieces
-    from symbolize.formats.outputs import OTLP, PPROF, View, output_of, view_pieces, written
+    from symbolize.formats.outputs import GO_PGO, OTLP, PPROF, PROFILES, View, output_of, view_pieces, written
     from symbolize.profile import Profile
 
     profile = Profile.of(profile, "profile")
@@ -132,9 +133,13 @@ def write(
     if path:
         check_inputs([*filter(None, [profile.source]), *profile.inputs], [path])
     output = output_of(path, emit, PPROF)
-    if output.name in (PPROF, OTLP) and view is not None:
+    if output.name in PROFILES and view is not None:
         profile = written(output, profile, view)
-    if output.name == PPROF:
+    if output.name == GO_PGO:
+        from symbolize.formats.go_pgo import go_pgo
+
+        profile = go_pgo(profile, view.trim if view is not None else 0.0)
+    if output.name in (PPROF, GO_PGO):
         from symbolize.formats.pprof import writer as pprof
 
         pprof.write(profile, destination)

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 GZIP: Final = ".gz"
 PPROF: Final = "pprof"
 OTLP: Final = "otlp"
-"""The kinds that keep all of a profile. The others are views of it."""
+GO_PGO: Final = "go-pgo"
+OTHERS: Final = "[others]"
+"""The function in a profile for a compiler that stands for code without a name and for functions with small values."""
+PROFILES: Final = (PPROF, OTLP, GO_PGO)
+"""The kinds that are profiles, the first two of which keep all of one. The others are views of it."""
 
 
 class Output(NamedTuple):
@@ -43,6 +47,7 @@ OUTPUTS: Final = (
     Output("text", (".txt",), has_base=True, has_one_type=True, has_files=False),
     Output("csv", (".csv",)),
     Output("parquet", (".parquet",), True),
+    Output(GO_PGO, (".pgo",), True),
 )
 
 
@@ -51,7 +56,8 @@ class View:
     """What a view shows of a profile: its `title` (empty: the name of its file), the sample type that comes first, by
     name or number (empty: the profile's own), the samples and frames that `filters` leave, the `base` that it is
     compared with, with `normalize` scaled to its totals, where `sources` are found, and what gives the `disassembly` of
-    the profile, which a page has. A pprof file has what the filters leave, and that sample type as its default.
+    the profile, which a page has. A pprof file has what the filters leave, and that sample type as its default. In a
+    profile for a compiler functions on the stacks of less than the share `trim` of all samples are `OTHERS`.
     `caveats`, and `named_samples`, the mark of samples that have names, are set when it is written."""
 
     title: str = ""
@@ -64,10 +70,12 @@ class View:
     normalize: bool = False
     named_samples: str = ""
     disassembly: "Disassembler | None" = None
+    trim: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("title", "sample_type", "base_title"):
             check_type(name, getattr(self, name), "text", str)
+        check_type("trim", self.trim, "a number", int, float)
         check_flags(normalize=self.normalize)
         if self.filters is not None or self.base is not None or self.sources is not None:
             from symbolize.analysis import Filters, Sources

@@ -55,8 +55,8 @@ def written(made: Profile, emit: str) -> bytes:
 
 def shown(output: str, data: bytes, folder: Path) -> dict[str, float]:
     """The values by function that a reader of an output has."""
-    text = "" if output in ("pprof", "otlp", "parquet") else data.decode()
-    if output == "pprof":
+    text = "" if output in ("pprof", "go-pgo", "otlp", "parquet") else data.decode()
+    if output in ("pprof", "go-pgo"):
         path = folder / "x.pb.gz"
         path.write_bytes(data)
         return pprof_top(path)
@@ -100,7 +100,9 @@ def pprof_top(path: Path) -> dict[str, float]:
     [
         pytest.param(
             each.name,
-            marks=[pytest.mark.needs(need)] if (need := {"pprof": "go", "parquet": "pyarrow"}.get(each.name)) else [],
+            marks=[pytest.mark.needs(need)]
+            if (need := {"pprof": "go", "go-pgo": "go", "parquet": "pyarrow"}.get(each.name))
+            else [],
         )
         for each in OUTPUTS
         if each.name not in ("html", "svg", "firefox")  # their tests read names out of them

