@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from symbolize.elf.dynamic import Loaded, bounded
 from symbolize.elf.go_header import GO_1_2, GO_1_16, GO_SECTIONS, is_header, number
-from symbolize.elf.headers import SHF_ALLOC
+from symbolize.elf.headers import SHF_ALLOC, SHT_NOTE
 from symbolize.elf.image import Buffer, ElfImage
 from symbolize.elf.symbols import read_symbols
 
@@ -103,7 +103,7 @@ def is_marked(image: ElfImage) -> bool:
     """Whether sections or a note mark a Go program."""
     return any(
         section.name in MARKS
-        or (section.type == "SHT_NOTE" and bytes(image.data[section.file_offset + 12 :][:4]) == b"Go\0\0")
+        or (section.type == SHT_NOTE and bytes(image.data[section.file_offset + 12 :][:4]) == b"Go\0\0")
         for section in image.sections
     )
 

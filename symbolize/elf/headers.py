@@ -1,14 +1,13 @@
 """The header tables of ELF files: the ELF header, program headers, section headers; and notes (gABI, "Note Section").
 
-Their layouts come from pyelftools. `struct` unpacks a table in one call, because pyelftools reads a field at a time,
-and a folder has thousands of files.
+`struct` unpacks a table in one call, because pyelftools reads a field at a time, and a folder has thousands of files.
 """
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 EI_CLASS, EI_DATA, EI_NIDENT = 4, 5, 16
 MAX_HEADER = 64
@@ -19,15 +18,45 @@ BYTE_ORDERS = {1: False, 2: True}
 ET_REL = 1
 PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_GNU_EH_FRAME = 1, 2, 4, 0x6474E550
 PF_X = 0x1
-SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_NOBITS = 0, 1, 2, 3, 7, 8
+SHT_NULL, SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_REL = 0, 1, 2, 3, 4, 7, 8, 9
+SHT_SYMTAB_SHNDX, SHT_CREL = 18, 0x40000014
 SHF_ALLOC = 0x2
 SHF_EXECINSTR = 0x4
 SHF_COMPRESSED = 0x800
 PN_XNUM = 0xFFFF
 SHN_XINDEX = 0xFFFF
 
-FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}
-"""How `struct` calls an unsigned number of so many bytes."""
+FILE: Final = (
+    "e_ident:16s e_type:H e_machine:H e_version:I e_entry:A e_phoff:A e_shoff:A e_flags:I e_ehsize:H "
+    "e_phentsize:H e_phnum:H e_shentsize:H e_shnum:H e_shstrndx:H"
+)
+SEGMENT: Final = {
+    False: "p_type:I p_offset:I p_vaddr:I p_paddr:I p_filesz:I p_memsz:I p_flags:I p_align:I",
+    True: "p_type:I p_flags:I p_offset:Q p_vaddr:Q p_paddr:Q p_filesz:Q p_memsz:Q p_align:Q",
+}
+SECTION: Final = (
+    "sh_name:I sh_type:I sh_flags:A sh_addr:A sh_offset:A sh_size:A sh_link:I sh_info:I sh_addralign:A sh_entsize:A"
+)
+"""The fields of the headers, each with what `struct` calls its type; A is an unsigned number of the size of an
+address. Program headers of 64 bits have another order."""
+KINDS: Final = {
+    **dict(enumerate(("ET_NONE", "ET_REL", "ET_EXEC", "ET_DYN", "ET_CORE"))),
+    0xFF00: "ET_LOPROC",
+    0xFFFF: "ET_HIPROC",
+}
+"""The names of types of files."""
+USUAL_MACHINES: Final = {
+    3: "EM_386",
+    20: "EM_PPC",
+    21: "EM_PPC64",
+    22: "EM_S390",
+    40: "EM_ARM",
+    62: "EM_X86_64",
+    183: "EM_AARCH64",
+    243: "EM_RISCV",
+    258: "EM_LOONGARCH",
+}
+"""The names of machines for which pyelftools is not imported: that takes longer than reading a small program."""
 
 Row = tuple[int, ...]
 NT_GNU_BUILD_ID = 3
@@ -41,9 +70,10 @@ MAX_NOTES_BYTES = 1 << 20
 class HeaderLayout:
     """One kind of header: the `names` of its fields in order, and its `size` in bytes."""
 
-    def __init__(self, structure: Any, order: str) -> None:
-        self.names = tuple(field.name for field in structure.subcons)
-        self._widths = [field.sizeof() for field in structure.subcons]
+    def __init__(self, fields: str, is_64: bool, order: str) -> None:
+        types = dict(field.split(":") for field in fields.replace(":A", ":Q" if is_64 else ":I").split())
+        self.names = tuple(types)
+        self._types = types
         self._order = order
         self._struct, _ = self._reader(self.names)
         self.size = self._struct.size
@@ -51,10 +81,7 @@ class HeaderLayout:
 
     def _reader(self, names: tuple[str, ...]) -> tuple[struct.Struct, Callable[[Row], Row] | None]:
         """What unpacks the fields `names`, and what puts them into this order, if it is not that of the header."""
-        parts = (
-            FORMATS.get(width, f"{width}s") if name in names else f"{width}x"
-            for name, width in zip(self.names, self._widths, strict=True)
-        )
+        parts = (kind if name in names else f"{struct.calcsize(kind)}x" for name, kind in self._types.items())
         known = [name for name in self.names if name in names]
         reorder = None if known == list(names) else itemgetter(*map(known.index, names))
         return struct.Struct(self._order + "".join(parts)), reorder
@@ -89,21 +116,17 @@ class Layouts(NamedTuple):
 @cache
 def layouts_of(is_64: bool, big_endian: bool) -> Layouts:
     """The layouts in files of a class and byte order."""
-    from elftools.elf.structs import ELFStructs
-
-    structs: Any = ELFStructs(little_endian=not big_endian, elfclass=64 if is_64 else 32)
-    structs.create_basic_structs()
-    structs.create_advanced_structs()
-    kinds = (structs.Elf_Ehdr, structs.Elf_Phdr, structs.Elf_Shdr)
-    return Layouts(*(HeaderLayout(kind, ">" if big_endian else "<") for kind in kinds))
+    order = ">" if big_endian else "<"
+    return Layouts(*(HeaderLayout(fields, is_64, order) for fields in (FILE, SEGMENT[is_64], SECTION)))
 
 
-@cache
-def names_of(enumeration: str) -> dict[int, str]:
-    """The names of the numbers of one of pyelftools' enumerations."""
-    from elftools.elf import enums
+def machine_name(number: int) -> str:
+    """The name of a machine; empty for one that has none."""
+    if number in USUAL_MACHINES:
+        return USUAL_MACHINES[number]
+    from elftools.elf.enums import ENUM_E_MACHINE
 
-    return {value: name for name, value in getattr(enums, enumeration).items() if name != "_default_"}
+    return {value: name for name, value in ENUM_E_MACHINE.items() if name != "_default_"}.get(number, "")
 
 
 class Headers:

@@ -20,6 +20,7 @@ from symbolize.core.mapped import MappedFile, let_go
 from symbolize.elf.go_header import GO_SECTIONS, code_bounds
 from symbolize.elf.headers import (
     ET_REL,
+    KINDS,
     PF_X,
     PT_DYNAMIC,
     PT_GNU_EH_FRAME,
@@ -28,10 +29,12 @@ from symbolize.elf.headers import (
     SHF_ALLOC,
     SHF_COMPRESSED,
     SHF_EXECINSTR,
+    SHT_NOBITS,
+    SHT_NOTE,
     Headers,
     gnu_build_id,
     holds_code,
-    names_of,
+    machine_name,
 )
 
 ELFCOMPRESS = {1: ZLIB, 2: ZSTD}
@@ -151,7 +154,7 @@ class Section(NamedTuple):
     object files)."""
 
     name: str
-    type: str | int
+    type: int
     flags: int
     vaddr: int
     file_offset: int
@@ -168,7 +171,7 @@ class Section(NamedTuple):
     @property
     def has_bytes(self) -> bool:
         """Whether the contents are in the file."""
-        return self.type != "SHT_NOBITS"
+        return self.type != SHT_NOBITS
 
 
 @dataclass(eq=False)
@@ -262,15 +265,15 @@ class ElfImage(Closeable):
         sections = read_sections(headers, data)
         if len(sections) < headers.section_count:
             problems.append("unreadable section headers, the file may be cut off")
-        file_type, machine = headers.file["e_type"], names_of("ENUM_E_MACHINE").get(headers.file["e_machine"])
-        machine = machine or str(headers.file["e_machine"])
+        file_type = headers.file["e_type"]
+        machine = machine_name(headers.file["e_machine"]) or str(headers.file["e_machine"])
         image = cls(
             path,
             data,
             headers.is_64,
             headers.big_endian,
             machine,
-            names_of("ENUM_E_TYPE").get(file_type, str(file_type)),
+            KINDS.get(file_type, str(file_type)),
             segments,
             lay_out(sections, headers.is_64, machine) if file_type == ET_REL else sections,
             build_id,
@@ -282,7 +285,7 @@ class ElfImage(Closeable):
             restore_code(image)
         if build_id is None:
             for found in image.sections:
-                if found.type == "SHT_NOTE" and (raw := image.raw(found)) is not None:
+                if found.type == SHT_NOTE and (raw := image.raw(found)) is not None:
                     image.build_id = gnu_build_id(memoryview(raw)[:notes_left], image.big_endian)
                     notes_left -= min(len(raw), notes_left)
                     if image.build_id is not None:
@@ -467,7 +470,7 @@ def restore_code(image: ElfImage) -> None:
         return
     begin, end = bounds
     flags = SHF_ALLOC | SHF_EXECINSTR
-    image.sections.append(Section("code of .gopclntab", "SHT_NOBITS", flags, begin, 0, end - begin, 0))
+    image.sections.append(Section("code of .gopclntab", SHT_NOBITS, flags, begin, 0, end - begin, 0))
     before = [segment for segment in image.segments if segment.executable and segment.vaddr <= begin]
     if before:
         cut = max(before, key=lambda segment: segment.vaddr)
@@ -488,9 +491,8 @@ def read_sections(headers: Headers, data: memoryview) -> list[Section]:
     names = bytes(data[offset : offset + size])
     if len(names) < size:
         return []
-    types = names_of("ENUM_SH_TYPE_BASE")
     result = []
-    for start, kind, *rest in rows:
+    for start, *rest in rows:
         name = names[start : start + MAX_NAME].partition(b"\0")[0].decode("utf-8", "replace")
-        result.append(Section(name, types.get(kind, kind), *rest))
+        result.append(Section(name, *rest))
     return result

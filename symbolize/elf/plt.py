@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import Int64, UInt8, UInt32, UInt64, distinct, is_among
 from symbolize.elf.dynamic import DT_PLTGOT, Loaded, dynamic_tags
-from symbolize.elf.headers import SHF_ALLOC
+from symbolize.elf.headers import SHF_ALLOC, SHT_CREL, SHT_REL, SHT_RELA
 from symbolize.elf.image import ElfImage, Section
-from symbolize.elf.relocate import SHT_CREL, Relocations, read_relocations
+from symbolize.elf.relocate import Relocations, read_relocations
 from symbolize.elf.symbols import (
     MORE_NAMES,
     NAMES_PER_BYTE,
@@ -161,7 +161,7 @@ def functions_of_words(image: ElfImage) -> dict[int, bytes]:
     names = symbol_names(image)
     found: dict[int, bytes] = {}
     resolvers: dict[int, int] = {}
-    kinds_of_table = ("SHT_REL", "SHT_RELA", SHT_CREL)
+    kinds_of_table = (SHT_REL, SHT_RELA, SHT_CREL)
     for section in fitting(image, (s for s in image.sections if s.type in kinds_of_table and s.flags & SHF_ALLOC)):
         try:
             rows = read_relocations(image, section)

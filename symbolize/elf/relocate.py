@@ -11,10 +11,10 @@ import numpy as np
 
 from symbolize.core.arrays import Int64, UInt8, UInt64, distinct
 from symbolize.elf.crel import read_crel
+from symbolize.elf.headers import SHT_CREL, SHT_REL, SHT_RELA
 from symbolize.elf.image import Buffer, ElfImage, Section
 from symbolize.elf.symbols import section_indices, symbol_rows
 
-SHT_CREL = 0x40000014
 CHUNK = 1 << 18
 """Relocations that are applied at a time, to bound the memory."""
 MAX_ULEB = 10
@@ -139,7 +139,7 @@ class Relocator:
             return budgets[use] >= 0
 
         for index, section in enumerate(image.sections):
-            if section.type in ("SHT_REL", "SHT_RELA", SHT_CREL) and fits(section, "relocations"):
+            if section.type in (SHT_REL, SHT_RELA, SHT_CREL) and fits(section, "relocations"):
                 self._tables.setdefault(section.info, []).append(section)
             debug = section.name.startswith((".debug_", ".zdebug_")) and section.has_bytes
             if debug and fits(section, name := section.name.replace(".zdebug_", ".debug_")):
@@ -294,7 +294,7 @@ def read_relocations(image: ElfImage, table: Section) -> Relocations:
     if mips64:  # a symbol and up to three types, in this order in either byte order
         fields = [("offset", word), ("symbol", order + "u4"), ("special", "u1"), ("third", "u1"), ("second", "u1")]
         fields.append(("type", "u1"))
-    has_addend = table.type == "SHT_RELA"
+    has_addend = table.type == SHT_RELA
     if has_addend:
         fields.append(("addend", order + ("i8" if image.is_64 else "i4")))
     layout = np.dtype(fields)

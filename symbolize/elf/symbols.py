@@ -11,6 +11,7 @@ from symbolize.core.compression import XZ, InflateLimits, inflate
 from symbolize.core.errors import InputError
 from symbolize.core.ranges import union
 from symbolize.elf.dynamic import dynamic_tables
+from symbolize.elf.headers import SHT_SYMTAB_SHNDX
 from symbolize.elf.image import Buffer, ElfImage
 
 STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_FILE, STT_GNU_IFUNC = 0, 1, 2, 4, 10
@@ -246,7 +247,7 @@ def section_indices(image: ElfImage, shndx: UInt16, table: int) -> Int64:
     escaped = index == SHN_XINDEX
     index[index >= SHN_LORESERVE] = 0
     if escaped.any():
-        extended = next((s for s in image.sections if s.type == "SHT_SYMTAB_SHNDX" and s.link == table), None)
+        extended = next((s for s in image.sections if s.type == SHT_SYMTAB_SHNDX and s.link == table), None)
         raw = image.raw(extended) if extended is not None else None
         if raw is not None:
             words = np.frombuffer(raw, ">u4" if image.big_endian else "<u4", len(raw) // 4)

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from elftools.elf import enums
+from elftools.elf.structs import ELFStructs
 from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.elf import ElfError, ElfImage, read_build_id, read_symbols
-from symbolize.elf.headers import gnu_build_id
+from symbolize.elf.headers import KINDS, USUAL_MACHINES, gnu_build_id, layouts_of, machine_name
 from tests.support.elf_writer import (
     ALLOC,
     COMPRESSED,
@@ -32,6 +34,32 @@ CONTENTS = b"some debug information " * 50
 def parse(data: bytes) -> ElfImage:
     """An ELF file in memory."""
     return ElfImage.parse(memoryview(data), "test")
+
+
+@pytest.mark.parametrize("is_64", [False, True])
+@pytest.mark.parametrize("big", [False, True])
+def test_layouts(is_64: bool, big: bool) -> None:
+    """The headers have the fields that pyelftools knows, of the same names and at the same places."""
+    structs = ELFStructs(little_endian=not big, elfclass=64 if is_64 else 32)
+    structs.create_basic_structs()
+    structs.create_advanced_structs()
+    expected = (structs.Elf_Ehdr, structs.Elf_Phdr, structs.Elf_Shdr)
+    for layout, structure in zip(layouts_of(is_64, big), expected, strict=True):
+        assert layout.size == structure.sizeof()
+        data = bytes(range(layout.size))
+        fields = {field.name: field for field in structure.subcons if field.name != "e_ident"}
+        at = 16 if len(fields) < len(layout.names) else 0
+        for name, field in fields.items():
+            width = field.sizeof()
+            assert layout.parse(data)[name] == int.from_bytes(data[at : at + width], "big" if big else "little"), name
+            at += width
+
+
+def test_names_of_numbers() -> None:
+    """Types of files and machines are called as pyelftools calls them, also machines that are not usual."""
+    for names, known in ((KINDS, enums.ENUM_E_TYPE), (USUAL_MACHINES, enums.ENUM_E_MACHINE)):
+        assert {number: known[name] for number, name in names.items()} == {number: number for number in names}
+    assert (machine_name(62), machine_name(94), machine_name(0xFFFF)) == ("EM_X86_64", "EM_XTENSA", "")
 
 
 def header(kind: int, size: int, is_64: bool = True, big: bool = False) -> bytes:

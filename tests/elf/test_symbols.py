@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from symbolize.elf import ElfImage, Segment, read_symbols
 from symbolize.elf.dynamic import dynamic_tags, symbol_count
+from symbolize.elf.headers import SHT_SYMTAB_SHNDX
 from symbolize.elf.symbols import section_indices
 from symbolize.symbols.build import read_layer
 from tests.support import elf_writer
@@ -113,7 +114,7 @@ def test_extended_indices_that_are_missing() -> None:
     image = ElfImage.parse(memoryview(data), "test")
     for count, expected in ((3, [b"g", b"f"]), (2, [b"g"]), (0, [b"g"])):
         image.sections = [
-            each._replace(size=4 * count) if each.type == "SHT_SYMTAB_SHNDX" else each for each in image.sections
+            each._replace(size=4 * count) if each.type == SHT_SYMTAB_SHNDX else each for each in image.sections
         ]
         found = read_symbols(image, ".symtab")
         assert found is not None

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symbolize.elf import Section, Segment
+from symbolize.elf.headers import SHT_PROGBITS
 from symbolize.profile import NONE, Locations, Mappings, Profile, assign_mappings
 from symbolize.profile.model import covers_everything
 from symbolize.resolve.addresses import (
@@ -284,7 +285,7 @@ def test_any_numbers(
                 assert any((vaddr - s.vaddr) % (TOP + 1) < max(s.file_size, s.memory_size) for s in each)
 
 
-MODULE_TEXT = Section(".text", "SHT_PROGBITS", 6, 0x10000, 0x40, 0x1234, 0)
+MODULE_TEXT = Section(".text", SHT_PROGBITS, 6, 0x10000, 0x40, 0x1234, 0)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from symbolize.core.arrays import NONE, TOP, Bool, Int64, UInt64, distinct_inver
 from symbolize.core.errors import first_names
 from symbolize.core.reasons import Reason
 from symbolize.elf.call_frames import FramesAt
-from symbolize.elf.headers import names_of
+from symbolize.elf.headers import machine_name
 from symbolize.profile.attachments import SampleTimes
 from symbolize.profile.sample_times import Borders
 from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, LocationTimes, MappingRecord
@@ -237,7 +237,7 @@ class ListedFrames:
         inside = np.flatnonzero(agreed)
         section[inside] = frames.section[found.entry[inside]]
         vaddrs[inside] = addresses[inside] - code.begin[found.entry[inside]]
-        machine = names_of("ENUM_E_MACHINE").get(frames.machine, "")
+        machine = machine_name(frames.machine)
         return FramesAt(machine, frames.sections, section, vaddrs, found.undecided)
 
     def _of(self, mapping: MappingRecord) -> list[Listed]:
