@@ -26,13 +26,13 @@ from symbolize.names import is_android_linker
 from symbolize.symbols.answer import NO_VADDRS, Answer, Asked, in_order, table_answer
 from symbolize.symbols.builds import agreeing, aligned, builds_of, misfit, source_names
 from symbolize.symbols.cache import TableCache, content_of, facts_of, table_name
+from symbolize.symbols.elf_symbols import SymbolLayer, read_layer
 from symbolize.symbols.functions import Calls, return_distances
 from symbolize.symbols.table import Frames, FunctionsAt, SymbolTable, joined_frames, range_at
 
 if TYPE_CHECKING:
     from symbolize.symbols.build import Builder
     from symbolize.symbols.call_sites import CallSites
-    from symbolize.symbols.elf_symbols import SymbolLayer
     from symbolize.symbols.split_dwarf_files import Finder
     from symbolize.symbols.table_file import TableFacts
 
@@ -250,8 +250,6 @@ class Binary:
     @property
     def _symbols(self) -> SymbolLayer:
         """The symbols of the files, read once."""
-        from symbolize.symbols.build import read_layer
-
         if self._layer is None:
             self._layer = read_layer(self.images) if self.is_cached() else self._builder.symbols
         return self._layer

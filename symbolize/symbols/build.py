@@ -1,6 +1,6 @@
 """Builds the symbol table of a binary from the files that share its build id."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 
@@ -9,16 +9,13 @@ import numpy as np
 from symbolize.core.arrays import UInt64, distinct, is_among, layer_at
 from symbolize.core.parallel import beside
 from symbolize.dwarf.decode import Decoded, Dwarf
-from symbolize.elf import ElfImage, Symbols, read_plt, read_symbols
-from symbolize.elf.call_frames import frame_ranges
+from symbolize.elf import ElfImage
 from symbolize.elf.gotable import go_table
-from symbolize.elf.symbols import has_descriptors, mini_image
 from symbolize.names import scope_text
 from symbolize.symbol_files import SymbolList
 from symbolize.symbol_files.gopclntab import Memory, TableBases, read_go_table
 from symbolize.symbols.assemble import SymbolWitness, assemble, resolve_nodes
-from symbolize.symbols.builds import source_names
-from symbolize.symbols.elf_symbols import NO_FRAMES, SymbolLayer, needs_frames, symbol_layer, without_copies
+from symbolize.symbols.elf_symbols import SymbolLayer, read_layer
 from symbolize.symbols.icf import entries_at
 from symbolize.symbols.split_dwarf_files import CompanionFiles, Finder, debug_sections
 from symbolize.symbols.symbol_list_binary import symbol_list_table, with_type_arguments
@@ -166,40 +163,3 @@ def go_listing(images: Sequence[ElfImage]) -> SymbolList | None:
             image.note(problem)
         return listing
     return None
-
-
-def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:
-    """The symbols of all files of a binary, united (R113, united symbol tables), and bounded by the FDEs of the file
-    that has some.
-
-    Those of .gnu_debugdata count unless a file with DWARF has a .symtab anyway.
-    """
-    opd = next((image for image in images if has_descriptors(image)), None)
-    tables = [table for image in images for table in symbol_tables(image, opd)]
-    if not is_complete(images):
-        minis = [mini for image in images if (mini := mini_image(image)) is not None]
-        tables += [table for mini in minis for table in symbol_tables(mini, opd)]
-    tables = without_copies(tables)
-    frames = NO_FRAMES
-    if tables and needs_frames(tables):
-        found = (frame_ranges(image) for image in images)
-        frames = next((ranges for ranges in found if len(ranges[0])), NO_FRAMES)
-    return symbol_layer(tables, frames)
-
-
-def symbol_tables(image: ElfImage, descriptors: ElfImage | None = None) -> Iterator[Symbols]:
-    """The symbol tables of a file: .symtab, what .dynsym has at other addresses (R113, united symbol tables), and
-    PLT entries at others still (R263, names of PLT entries). `descriptors` is as in `read_symbols`."""
-    full, dynamic = (read_symbols(image, name, descriptors) for name in (".symtab", ".dynsym"))
-    known = np.zeros(0, np.uint64)
-    for table in (full, dynamic, read_plt(image)):
-        if table is not None and len(table):
-            new = table.take(~is_among(table.vaddr, known)) if len(known) else table
-            known = np.concatenate((known, new.vaddr))
-            if len(new):
-                yield new
-
-
-def is_complete(images: Sequence[ElfImage]) -> bool:
-    """Whether a file with DWARF has all symbols too, so that mini debug info would add none."""
-    return any(image.has_dwarf and ".symtab" in source_names(image) for image in images)

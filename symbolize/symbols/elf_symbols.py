@@ -17,6 +17,7 @@ from symbolize.core.arrays import (
     UInt64,
     distinct,
     distinct_inverse,
+    is_among,
     offsets_of,
     ranges,
 )
@@ -24,8 +25,19 @@ from symbolize.core.c_strings import same_texts, texts_at
 from symbolize.core.ranges import disjoint, inside
 from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.core.string_table import StringTable
-from symbolize.elf import Symbols
-from symbolize.elf.symbols import STB_GLOBAL, STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE
+from symbolize.elf import ElfImage, Symbols, read_plt, read_symbols
+from symbolize.elf.call_frames import frame_ranges
+from symbolize.elf.symbols import (
+    STB_GLOBAL,
+    STB_LOCAL,
+    STB_WEAK,
+    STT_FUNC,
+    STT_GNU_IFUNC,
+    STT_NOTYPE,
+    has_descriptors,
+    mini_image,
+)
+from symbolize.symbols.builds import source_names
 
 MAX_ALIASES = 64
 """How many symbols with one start are compared with DWARF."""
@@ -166,6 +178,43 @@ class SymbolLayer:
         """The symbols in order of vaddr, and those vaddrs."""
         order = np.argsort(self.vaddr, kind="stable")
         return order, self.vaddr[order]
+
+
+def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:
+    """The symbols of all files of a binary, united (R113, united symbol tables), and bounded by the FDEs of the file
+    that has some.
+
+    Those of .gnu_debugdata count unless a file with DWARF has a .symtab anyway.
+    """
+    opd = next((image for image in images if has_descriptors(image)), None)
+    tables = [table for image in images for table in symbol_tables(image, opd)]
+    if not is_complete(images):
+        minis = [mini for image in images if (mini := mini_image(image)) is not None]
+        tables += [table for mini in minis for table in symbol_tables(mini, opd)]
+    tables = without_copies(tables)
+    frames = NO_FRAMES
+    if tables and needs_frames(tables):
+        found = (frame_ranges(image) for image in images)
+        frames = next((ranges for ranges in found if len(ranges[0])), NO_FRAMES)
+    return symbol_layer(tables, frames)
+
+
+def symbol_tables(image: ElfImage, descriptors: ElfImage | None = None) -> Iterator[Symbols]:
+    """The symbol tables of a file: .symtab, what .dynsym has at other addresses (R113, united symbol tables), and
+    PLT entries at others still (R263, names of PLT entries). `descriptors` is as in `read_symbols`."""
+    full, dynamic = (read_symbols(image, name, descriptors) for name in (".symtab", ".dynsym"))
+    known = np.zeros(0, np.uint64)
+    for table in (full, dynamic, read_plt(image)):
+        if table is not None and len(table):
+            new = table.take(~is_among(table.vaddr, known)) if len(known) else table
+            known = np.concatenate((known, new.vaddr))
+            if len(new):
+                yield new
+
+
+def is_complete(images: Sequence[ElfImage]) -> bool:
+    """Whether a file with DWARF has all symbols too, so that mini debug info would add none."""
+    return any(image.has_dwarf and ".symtab" in source_names(image) for image in images)
 
 
 def symbol_layer(tables: Sequence[Symbols], frames: tuple[UInt64, UInt64] = NO_FRAMES) -> SymbolLayer:

@@ -12,7 +12,7 @@ from symbolize.elf import ElfImage, Segment, read_symbols
 from symbolize.elf.dynamic import dynamic_tags, symbol_count
 from symbolize.elf.headers import SHT_SYMTAB_SHNDX
 from symbolize.elf.symbols import section_indices
-from symbolize.symbols.build import read_layer
+from symbolize.symbols.elf_symbols import read_layer
 from tests.support import elf_writer
 from tests.support.elf_writer import (
     ABS,

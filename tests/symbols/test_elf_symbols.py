@@ -11,8 +11,7 @@ from symbolize.elf.symbols import Symbols, read_symbols
 from symbolize.names import demangle
 from symbolize.symbols import Binary, build_table
 from symbolize.symbols.binary import source_rank
-from symbolize.symbols.build import symbol_tables
-from symbolize.symbols.elf_symbols import extents, needs_frames, symbol_layer, without_copies
+from symbolize.symbols.elf_symbols import extents, needs_frames, symbol_layer, symbol_tables, without_copies
 from tests.support import elf_writer
 from tests.support.dwarf_writer import As, C, die, dwarf_sections, function
 from tests.support.eh_frame import Frames, eh_frame

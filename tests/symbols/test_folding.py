@@ -22,8 +22,8 @@ from symbolize.elf import ElfImage
 from symbolize.names import demangle, function_key, public_name, variants
 from symbolize.symbols import Binary
 from symbolize.symbols.assemble import assemble
-from symbolize.symbols.build import decode_for, symbol_tables
-from symbolize.symbols.elf_symbols import symbol_layer
+from symbolize.symbols.build import decode_for
+from symbolize.symbols.elf_symbols import symbol_layer, symbol_tables
 from symbolize.symbols.icf import (
     _disjoint,
     _outermost,
