@@ -286,16 +286,17 @@ class Binary:
     def sized_functions(self) -> tuple[UInt64, UInt64]:
         """Begins, ascending, and ends of the functions by symbols with a size, and of a Go program by its line table:
         stripped, it may still have the symbols of its C code."""
-        from symbolize.symbols.build import go_listing
-
         with self.reading():
             layer = self._symbols
             chosen = layer.sized & layer.is_function
             begin, end = layer.vaddr[chosen], layer.end[chosen]
-            listing = go_listing(self.images) if self.rank > 0 else None
-            if listing is not None:
-                pairs = zip((begin, end), listing.function_ranges(), strict=True)
-                begin, end = (np.concatenate(columns) for columns in pairs)
+            if self.rank > 0:
+                from symbolize.symbols.build import go_listing
+
+                listing = go_listing(self.images)
+                if listing is not None:
+                    pairs = zip((begin, end), listing.function_ranges(), strict=True)
+                    begin, end = (np.concatenate(columns) for columns in pairs)
         order = np.lexsort((end, begin))
         return begin[order], end[order]
 
