@@ -2,7 +2,6 @@
 `module!sub_START` where the begin of its function is known, else `[module]`."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any, Final, Self, overload
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt8, distinct_inverse, offsets_of, pair, unpair
 from symbolize.core.mapped_names import module_name
+from symbolize.core.records import record
 from symbolize.core.string_array import StringArray
 from symbolize.names.stand_ins import of_function
 from symbolize.profile import NONE, Profile
@@ -90,7 +90,7 @@ class Texts(Sequence[str]):
         return Texts(self._read, numbers), rows.astype(np.int32)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class FrameNames:
     """Frames: a function of a module and a source file, or the unnamed code of a module, each once by the numbers of
     the profile's strings; two may read alike.
@@ -111,7 +111,7 @@ class FrameNames:
         return FrameNames(self.names.taken(rows), self.files.taken(rows), self.modules.taken(rows))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class ShownFrames:
     """The frames of each location of a profile, leaf first, as CSR: at least one each.
 

@@ -1,6 +1,6 @@
 """The samples of a profile as stacks of shown frames."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from symbolize.core.arrays import (
     taken,
 )
 from symbolize.core.budget import Budget, Limit
+from symbolize.core.records import record
 from symbolize.profile import NONE, Profile
 
 CELLS: Final = (1 << 20, 32, "has too many different calls to show: {spent:,} values or more", 1 << 25)
@@ -43,7 +44,7 @@ LETTERS: Final = (
 """Letters of names that an output repeats."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class Stacks:
     """Stacks of frames with their values, as two layers of CSR: a stack has locations, a location has frames.
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +15,7 @@ from symbolize.analysis.units import quantity
 from symbolize.core.arrays import NONE
 from symbolize.core.errors import printable
 from symbolize.core.expressions import Matches
+from symbolize.core.records import record
 from symbolize.profile import FunctionRow
 
 CONTEXT: Final = 3
@@ -29,7 +30,7 @@ class ShownColumn(NamedTuple):
     text: Callable[[Any], str] = str
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class ShownTable:
     """The first of `rows_total` rows. `rows` have a value for each of `columns`, the last of which is a name; None is
     shown as the columns say.

@@ -2,7 +2,6 @@
 is its name, unnamed code its module."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -24,6 +23,7 @@ from symbolize.core.arrays import (
     views,
 )
 from symbolize.core.errors import check_count
+from symbolize.core.records import record
 from symbolize.profile import NONE, FunctionChange, FunctionRow, Profile, with_sample_type
 
 MAX_LINE = np.iinfo(np.int32).max
@@ -31,7 +31,7 @@ ROUNDING: Final = 1e-12
 """Relative error of sums of scaled values."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class CallTree:
     """A tree of frames: node 0 is the root, which is no frame; parents come before their children.
 
@@ -105,7 +105,7 @@ def by_node(leaves: Int64, values: Float64, count: int) -> Float64:
     return np.ascontiguousarray(np.array(own, np.float64).reshape(len(own), count).T)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class LineTotals:
     """Values by line of a source file: `file` is a row of `files`, `flat` and `cumulative` are float64[m, k].
 
@@ -163,7 +163,7 @@ def line_totals(stacks: Stacks, functions: Int32 | None = None) -> LineTotals:
     return LineTotals(stacks.files, function, file, line[known].astype(np.int64), flat[known], cumulative[known])
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class CodeTotals:
     """Values by code: `name` is a row of the names of frames, `build` a number of a build, `file` a row of the files of
     the stacks and `line` a line of it, 0 where unknown; `flat` and `cumulative` are float64[n, k]."""
@@ -231,7 +231,7 @@ def are_within(offsets: Int64, items: Int32, count: int) -> bool:
     return bool(is_inside and is_whole and np.all(offsets[1:] >= offsets[:-1]))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class FunctionTotals:
     """Values by name of function: `flat` and `cumulative` are float64[n, k], `flags` what its frames have together."""
 

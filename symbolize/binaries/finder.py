@@ -4,7 +4,7 @@ that are no plain ELF files and yet hold names of functions."""
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from symbolize.binaries import store
@@ -23,6 +23,7 @@ from symbolize.binaries.remote import Attempt, Kind, fetch_in_turn, missing_kind
 from symbolize.core.files import open_regular, os_error_text, read_limited
 from symbolize.core.mapped_names import base_name, is_foreign, is_no_file
 from symbolize.core.reasons import Reason
+from symbolize.core.records import record
 from symbolize.elf.probe import DWARF
 
 MAX_FILES = 8
@@ -58,7 +59,7 @@ MAX_SPECIAL = 1 << 16
 """Files of one kind that are kept."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class BinaryMatch:
     """The files of a binary, or the reason why there are none.
 

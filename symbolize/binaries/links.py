@@ -14,7 +14,6 @@ which who opens the files has to check.
 import os
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from symbolize.binaries.build_id import is_build_id, same_build_id
@@ -22,6 +21,7 @@ from symbolize.binaries.entries import Entry
 from symbolize.binaries.index import BinaryIndex
 from symbolize.binaries.remote import Attempt
 from symbolize.core.errors import InputError
+from symbolize.core.records import record
 from symbolize.elf.probe import DWARF, identify
 
 DEBUG_SUFFIXES = (".debug", ".dbg")
@@ -128,7 +128,7 @@ def beside(index: BinaryIndex, entries: Sequence[Entry]) -> list[Attempt]:
     ]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class Companions:
     """The companions of the binary whose files are `paths`, among the files of `index`."""
 

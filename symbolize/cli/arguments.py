@@ -15,6 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NamedTuple, Never
 
 from symbolize.cli.commands import COMMANDS
@@ -92,7 +93,9 @@ class Parser(argparse.ArgumentParser):
         epilog: str = "",
         listed: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(prog=prog, description=description, epilog=epilog, add_help=False)
+        # Neither its usage nor its help is shown, and making them takes a while.
+        own = partial(argparse.HelpFormatter, width=NARROW)
+        super().__init__(prog, prog, description, epilog, add_help=False, formatter_class=own)
         self.forms = usage
         self.brief = brief
         self.listed = listed or {}

@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from symbolize.core.arrays import NONE
 from symbolize.core.errors import OutputError, SymbolizeError, UsageError, first_names, printable
 from symbolize.core.files import os_error_text
 from symbolize.formats.files import STANDARD_OUTPUT
@@ -97,7 +96,7 @@ def is_kept(output: Output, path: str, profile: Profile) -> bool:
     """Whether the file at a path stays, because it has names, and by time, number and sums the samples of `profile`,
     which has none (R279, results of earlier runs). Pprof files and pages tell."""
     from symbolize.formats import load
-    from symbolize.profile import named_locations, samples_mark
+    from symbolize.profile import NONE, named_locations, samples_mark
 
     if path == STANDARD_OUTPUT or named_locations(profile).any() or not os.path.isfile(path):
         return False

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from symbolize.cli.arguments import Parser
@@ -38,6 +37,7 @@ from symbolize.cli.selection import FILTERS, add_selection_options, filters_of
 from symbolize.cli.shown import note_labels, warn
 from symbolize.cli.symbolizing import asked_for, open_symbolizer, symbolized
 from symbolize.core.errors import InputError, OutputError, UsageError, printable
+from symbolize.core.records import record
 from symbolize.core.terminal import has_colour, width_of
 from symbolize.formats.files import check_inputs, check_terminal
 from symbolize.formats.outputs import GO_PGO, OTHERS, OTLP, OUTPUTS, PPROF, Output, View
@@ -217,7 +217,7 @@ def suffix_of(output: Output | None) -> str:
     return SUFFIX if output.name == PPROF else output.endings[0]
 
 
-@dataclass
+@record
 class ProfileRun:
     """One run of the command: what all its profiles share, and how many were read. `output` is None where the symbols
     of a trace are written; `merger` takes the profiles where all become one."""
@@ -235,6 +235,8 @@ class ProfileRun:
 def write_lists(run: ProfileRun) -> None:
     """Write what is not a report: the list of missing files, and that of shared code."""
     if run.options.folded_report is not None:
+        import json
+
         text = json.dumps({"schema_version": 1, "profiles": run.folded}, indent=1)
         write_text(text + "\n", run.options.folded_report)
     if run.options.missing is not None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from functools import cache
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from symbolize.core.errors import UsageError
+from symbolize.core.records import record
 
 MAX_LETTERS: Final = 1 << 16
 """Letters of an expression."""
@@ -117,7 +118,7 @@ class Invalid(ValueError):
     """An expression that is none."""
 
 
-@dataclass
+@record
 class PatternGroup:
     """A group that is read: the flags in it, alternatives that are complete and the one that is not, and where the part
     of that begins that may be repeated."""

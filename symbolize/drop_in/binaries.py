@@ -3,7 +3,6 @@
 import errno
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -13,6 +12,7 @@ from symbolize.core.closing import Closeable
 from symbolize.core.errors import InputError, SymbolizeError
 from symbolize.core.files import os_error_text
 from symbolize.core.reasons import Reason
+from symbolize.core.records import record
 from symbolize.elf import read_build_id
 from symbolize.resolve.module import Module, open_module
 from symbolize.resolve.opened import BinaryPool
@@ -44,7 +44,7 @@ class Places(NamedTuple):
     package: str = ""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class WithPackage(Companions):
     """The companions of a binary, and a package that was named for it."""
 

@@ -2,7 +2,6 @@
 and where those show that functions were folded."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -22,6 +21,7 @@ from symbolize.core.kernels import (
 from symbolize.core.mapped import let_go
 from symbolize.core.parallel import at_once, together
 from symbolize.core.ranges import Cover, Gaps, Pieces, clip_to, disjoint, in_order, union, without
+from symbolize.core.records import record
 from symbolize.dwarf.columns import Nodes, Part, Ranges, joined
 from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
 from symbolize.dwarf.die_walk import walk_units
@@ -353,7 +353,7 @@ def _declarations(reader: Reader, dies: UInt64) -> tuple[list[int], list[int]]:
     return np.asarray(found.decl_file).tolist(), np.asarray(found.decl_line).tolist()
 
 
-@dataclass(eq=False)
+@record
 class Decoded:
     """The code of some units.
 

@@ -1,7 +1,6 @@
 """Line programs of units: which rows to trust, and the paths of files."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from symbolize.core.arrays import (
     unpair,
 )
 from symbolize.core.ranges import Cover, clip_to
+from symbolize.core.records import record
 from symbolize.dwarf.constants import DWARF_5, NOWHERE, UNSORTED_BY_SET_ADDRESS, DW_LNE_set_address
 from symbolize.dwarf.lines import LineTables, read_program
 from symbolize.dwarf.reader import Reader
@@ -51,7 +51,7 @@ class FileTable(NamedTuple):
     directories: UInt64
 
 
-@dataclass(eq=False)
+@record
 class LineRows:
     """Decoded line programs: live sequences `[begin, end)` with the rows `[first_row, last_row)` of `tables`.
 

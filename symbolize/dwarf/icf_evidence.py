@@ -1,6 +1,5 @@
 """What DWARF knows of shared code: all definitions of functions in chosen units, and which sequences begin where."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from symbolize.core.arrays import Bool, Int64, UInt32, UInt64, distinct, distinct_inverse, ranges
 from symbolize.core.ranges import clip_to
+from symbolize.core.records import record
 from symbolize.core.string_array import StringArray
 from symbolize.dwarf.columns import Ranges
 from symbolize.dwarf.constants import NOWHERE, SOURCE_SHIFT
@@ -22,7 +22,7 @@ ONE_BY_ONE: Final = 64
 """Paths that are resolved one by one; then those of all functions, which costs about as much as so many."""
 
 
-@dataclass(eq=False)
+@record
 class Definitions:
     """Definitions of functions, a row each, as `walk_definitions` finds them.
 

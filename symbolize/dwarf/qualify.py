@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from symbolize.core.arrays import Int64, UInt16, UInt32, UInt64, distinct, distinct_inverse, is_among, views
+from symbolize.core.records import record
 from symbolize.core.string_array import StringArray
 from symbolize.dwarf.constants import *
 from symbolize.dwarf.decode import Dwarf
@@ -420,7 +420,7 @@ class Closures:
         return Die(reference, tag, attributes)
 
 
-@dataclass(eq=False)
+@record
 class ResolvedFunctions:
     """Functions, a row each: linkage name (empty: none), qualified name, declaration."""
 
@@ -436,7 +436,7 @@ class ResolvedFunctions:
         return ResolvedFunctions(linkage, name, self.decl_file[rows], self.decl_line[rows], self.decl_unit[rows])
 
 
-@dataclass(eq=False)
+@record
 class _Resolved:
     """What `resolve` finds of some DIEs. Strings and `target` are references (see `Sources`), `unit` is a unit of the
     target's source and `decl_unit` one of the binary; `language` is that of `unit`."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from symbolize.core.arrays import Bool, UInt8, UInt32, UInt64
+from symbolize.core.records import record
 from symbolize.dwarf.constants import *
 from symbolize.dwarf.constants import DWARF_5, LEB_MORE, DW_UT_compile, DW_UT_skeleton
 
@@ -27,7 +28,7 @@ CUTS_PER_BYTE = 4
 """How often a byte of the units may be handed out: the contributions of a sound package do not overlap."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class DebugSections:
     """Contents of the `.debug_*` sections, decompressed and relocated; an absent one is empty (R100, decompression on
     demand).
@@ -97,7 +98,7 @@ class PackageError(Exception):
     """A package or its index is unreadable; the text is the reason."""
 
 
-@dataclass(eq=False)
+@record
 class Index:
     """A `.debug_cu_index` or `.debug_tu_index`: the `signature` (ascending) and contributions of each unit.
 

@@ -4,7 +4,7 @@ References to DIEs and strings carry the number of their source, 20 bits above a
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Protocol
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from symbolize.core.arrays import Int64, UInt64, distinct, distinct_inverse, first_of_runs, views
 from symbolize.core.c_strings import sound_lengths, string_lengths, texts_of_lengths
+from symbolize.core.records import record
 from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.dwarf.constants import *
 from symbolize.dwarf.reader import Reader
@@ -55,7 +56,7 @@ class DwarfCompanions(Protocol):
         """The binary's own .debug_types section."""
 
 
-@dataclass(eq=False)
+@record
 class Source:
     """One source. `file_unit` is the unit of the binary with the file table of each unit (-1: none), `parent` the
     source whose types these are."""

@@ -1,7 +1,7 @@
 """Which code units claim by the ranges of their roots, and where code outside of that counts (R61, units by root
 ranges; R255, claims of units)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from symbolize.core.arrays import Bool, Int64, UInt64
 from symbolize.core.ranges import Cover, Pieces, clip_to, inside
+from symbolize.core.records import record
 from symbolize.dwarf.constants import DW_LANG_Mips_Assembler
 from symbolize.dwarf.files import LineRows
 from symbolize.dwarf.reader import Reader
@@ -18,7 +19,7 @@ FIRST_WITH_RANGES = 3
 """The version of DWARF from which on a root can claim several ranges."""
 
 
-@dataclass(eq=False)
+@record
 class Claims:
     """The live ranges of the roots: begin, end, unit.
 

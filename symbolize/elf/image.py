@@ -6,7 +6,7 @@ relocatable files, in which nothing has an address yet, get virtual bases (R94, 
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -17,6 +17,7 @@ from symbolize.core.closing import Closeable
 from symbolize.core.compression import ZLIB, ZSTD, CompressionError, inflate_exact
 from symbolize.core.errors import InputError
 from symbolize.core.mapped import MappedFile, let_go
+from symbolize.core.records import record
 from symbolize.elf.go_header import GO_SECTIONS, code_bounds
 from symbolize.elf.headers import (
     ET_REL,
@@ -174,7 +175,7 @@ class Section(NamedTuple):
         return self.type != SHT_NOBITS
 
 
-@dataclass(eq=False)
+@record
 class ElfImage(Closeable):
     """An ELF file, mapped into memory; a context manager that unmaps it.
 

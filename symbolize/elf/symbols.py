@@ -1,6 +1,6 @@
 """ELF symbol tables as columns, those of mini debug info too."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -10,6 +10,7 @@ from symbolize.core.arrays import Bool, Int64, UInt8, UInt16, UInt64, distinct
 from symbolize.core.compression import XZ, InflateLimits, inflate
 from symbolize.core.errors import InputError
 from symbolize.core.ranges import union
+from symbolize.core.records import record
 from symbolize.elf.dynamic import dynamic_tables
 from symbolize.elf.headers import SHT_SYMTAB_SHNDX
 from symbolize.elf.image import Buffer, ElfImage
@@ -50,7 +51,7 @@ def without_tag(image: ElfImage, vaddrs: UInt64) -> UInt64:
     return vaddrs & ~np.uint64(1) if image.machine in TAGGED_MACHINES else vaddrs
 
 
-@dataclass(eq=False)
+@record
 class Symbols:
     """Code symbols of one table, a row each: vaddr, size (0: unknown), type, binding, end of the section.
 

@@ -1,7 +1,6 @@
 """Writes the frames that a lookup found into the locations of a profile."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,6 +20,7 @@ from symbolize.core.arrays import (
 from symbolize.core.errors import ReadFailure
 from symbolize.core.folded_code import FoldedFunction
 from symbolize.core.interning import first_of_numbers, number_tuples
+from symbolize.core.records import record
 from symbolize.core.string_array import StringArray
 from symbolize.names import CYTHON_PREFIX, LINKER_PREFIX, Mode, is_mangled, shown_names
 from symbolize.profile import Functions, Lines, Profile, lines_per_location, named_locations
@@ -30,7 +30,7 @@ MANY_ROWS: Final = 16
 """How many times as many rows as are used a table may have for them to be marked in a column, without sorting."""
 
 
-@dataclass(eq=False)
+@record
 class LookupResult:
     """The outcome of one lookup: the answer for the vaddrs of the locations `rows`, in the same order.
 

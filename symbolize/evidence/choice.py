@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from symbolize.core.arrays import Bool, UInt64
 from symbolize.core.reasons import Reason
+from symbolize.core.records import record
 from symbolize.core.verdict import Verdict
 from symbolize.elf import without_tag
 from symbolize.evidence.judge import Judge, Judgement, Observed
@@ -65,7 +66,7 @@ class AddressBase(NamedTuple):
     needs_proof: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class BuildMatch:
     """How a candidate matches a mapping: the `problem` if it cannot be what ran, else the `judgement`.
 
@@ -156,7 +157,7 @@ def shared_begin(one: list[str], other: list[str]) -> int:
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class Selection(Generic[F]):
     """The candidate that answers for a mapping, if there is one, with its match and verdict; else why there is none.
 

@@ -2,7 +2,7 @@
 ratios in powers of ten (R148, the score of evidence)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from math import log10
 from typing import Final, NamedTuple
@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int64, UInt64, distinct, marked, offsets_of
+from symbolize.core.records import record
 from symbolize.core.verdict import Verdict
 from symbolize.elf import inside_calls, without_tag
 from symbolize.evidence.code import CodePlace, DecodedCode
@@ -137,7 +138,7 @@ def verdict_of(counts: Sequence[Count], claim: int = 0) -> Verdict:
     return Verdict.SUPPORTED if is_supported else Verdict.UNVERIFIED
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class Observed:
     """What a profile saw of a mapping, at `vaddrs` of the file that is judged; `inside` is whether it has them at all.
 
@@ -208,7 +209,7 @@ class Judgement(NamedTuple):
         return support(self.counts) - self.doubt
 
 
-@dataclass(eq=False)
+@record
 class Judge:
     """Judges binaries; what it decoded of them is kept as long as they are."""
 

@@ -3,7 +3,6 @@ how tail calls lead from one function to another (R359, chains of tail calls).""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from itertools import chain
@@ -26,6 +25,7 @@ from symbolize.core.arrays import (
 )
 from symbolize.core.errors import ReadFailure
 from symbolize.core.outcome import StackCheck
+from symbolize.core.records import record
 from symbolize.symbols import Binary, spellings_of
 from symbolize.symbols.call_sites import UNKNOWN, CallSites
 
@@ -159,7 +159,7 @@ class NextFunction(NamedTuple):
         return any(b"::" in name for name in self.spellings)
 
 
-@dataclass(eq=False)
+@record
 class StackPairs:
     """The distinct pairs of locations of which one is the caller of the other: int64[n] each; `which` for each frame of
     the stacks its pair as the called one, -1 without a caller."""

@@ -17,6 +17,7 @@ from symbolize.analysis.kernels import number_nodes
 from symbolize.core.arrays import NONE, Int32, Int64, first_of_runs, views
 from symbolize.core.compression import WBITS_GZIP
 from symbolize.core.errors import printable
+from symbolize.core.records import record
 from symbolize.profile.sample_types import unit_of
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def preorder(parent: Int32) -> tuple[Int64, Int64]:
     return order, depth[order]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class Instructions:
     """Machine code with the values of each instruction, float64[n, k], and for each block the row of the frame that its
     heaviest location is in."""

@@ -1,7 +1,6 @@
 """The stacks of a call tree apart by the labels and times of their samples, which the page chooses from."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -11,6 +10,7 @@ from symbolize.analysis.label_values import MAX_KEYS, MAX_VALUES, LabelTexts, la
 from symbolize.analysis.totals import by_node
 from symbolize.core.arrays import Int32, Int64, distinct, distinct_inverse, pair, unpair
 from symbolize.core.errors import InputError
+from symbolize.core.records import record
 from symbolize.profile.sample_labels import TIMES, SampledThread, sample_time, sampled_threads
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class SliceKey(NamedTuple):
     texts: list[str]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class Slices:
     """A row of values (float64[n, k], and without their signs in `sizes`) for the stacks that end at a `node`, have one
     `set` of labels and one `bin` of time.

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt64
+from symbolize.core.records import record
 
 REGISTERS = {"x86-64": 17, "aarch64": 33}
 """Columns of `StackDumps.registers` by machine: the registers by their DWARF numbers (DWARF for the System V ABI of
@@ -124,7 +125,7 @@ class TimeConversion(NamedTuple):
         return np.uint64(self.zero) + (counts >> shift) * multiplier + ((rest * multiplier) >> shift)
 
 
-@dataclass(eq=False, repr=False)
+@record
 class SampleTimes:
     """When samples were taken that were counted under the samples of a profile: some of these, or parts of them.
 

@@ -7,7 +7,7 @@ import time
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final, Generic, TypeVar
 
@@ -16,6 +16,7 @@ from symbolize.core.closing import Closeable
 from symbolize.core.errors import ChangedFile, ReadFailure
 from symbolize.core.files import os_error_text
 from symbolize.core.mapped import CHANGED
+from symbolize.core.records import record
 from symbolize.elf import ElfError, ElfImage
 from symbolize.evidence.choice import HOW_FOUND, Candidate, ordered
 from symbolize.symbol_files import CodeList, Kallsyms, SymbolList
@@ -171,7 +172,7 @@ class BinaryPool(Generic[K, V]):
             value.close()
 
 
-@dataclass(eq=False)
+@record
 class OpenFiles(Pooled):
     """The binaries that some files make, of each build one, and which files cannot be read, and why.
 

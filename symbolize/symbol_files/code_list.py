@@ -7,7 +7,7 @@ record it (tools/perf/Documentation/jitdump-specification.txt).
 import re
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ from symbolize.core.arrays import (
     views,
 )
 from symbolize.core.interning import number_tuples
+from symbolize.core.records import record
 from symbolize.symbol_files.symbol_list import SymbolList
 
 MAX_SIZE = 1 << 38
@@ -67,7 +68,7 @@ class CodeFrames(NamedTuple):
     section: Int64
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class Covering:
     """The entries of a list at some addresses. Those at address `i` are `entry[offsets[i]:offsets[i + 1]]`, in the
     order in which they were loaded.
@@ -130,7 +131,7 @@ class Covering:
         return np.repeat(np.arange(len(self.totals)), np.diff(self.offsets))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class CodeList:
     """Code in the order in which it was loaded: entry `i` is at the addresses `[begin[i], end[i])` from `time[i]` on.
 
@@ -273,7 +274,7 @@ def read_perf_map(data: bytes) -> CodeList:
     return code
 
 
-@dataclass(eq=False)
+@record
 class JitCode:
     """One function as it was loaded at a time, with the lines of its code, and the number of its call frame
     information."""

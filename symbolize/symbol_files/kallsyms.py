@@ -4,12 +4,13 @@ the kernel)."""
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
 
 from symbolize.core.arrays import TOP, Int64, UInt64, first_of_runs
+from symbolize.core.records import record
 from symbolize.symbol_files.symbol_list import SymbolList
 
 PAGE = 4096
@@ -39,7 +40,7 @@ class Anchors(NamedTuple):
         return (begin, self.etext) if begin < self.etext else (0, 0)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class Kallsyms:
     """The functions and anchors of such a file, and whether its addresses have 64 bits; `restricted`: all of these were
     hidden from the reader. `modules` has the first vaddr of the code of each module, and the one behind it.

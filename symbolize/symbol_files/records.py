@@ -1,11 +1,10 @@
 """Records of symbol files, which overlap and nest, as a list of functions."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from symbolize.core.arrays import Int32, Int64, UInt32, UInt64, first_of_runs, views
 from symbolize.core.kernels import RangeColumns
+from symbolize.core.records import record
 from symbolize.symbol_files.breakpad_scan import nest
 from symbolize.symbol_files.symbol_list import SharedNames, SymbolList
 
@@ -14,7 +13,7 @@ MAX_PUBLIC = 1 << 20
 """Bytes behind its start that a symbol without a size may answer for."""
 
 
-@dataclass(eq=False)
+@record
 class Records:
     """What a symbol file says, in its order. Names and files are indices into `names` and `files`, -1: unknown.
 

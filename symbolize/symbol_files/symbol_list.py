@@ -1,14 +1,15 @@
 """Lists of functions as columns."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 import numpy as np
 
 from symbolize.core.arrays import Int32, UInt32, UInt64
+from symbolize.core.records import record
 
 
-@dataclass(eq=False)
+@record
 class SharedNames:
     """Code that several functions share, as identical code folding leaves it: those of `[begin[i], end[i])`, ascending
     and disjoint, are `names[offset[i]:offset[i + 1]]`."""
@@ -24,7 +25,7 @@ class SharedNames:
         return cls(np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(1, np.uint64), [])
 
 
-@dataclass(eq=False)
+@record
 class SymbolList:
     """Functions, inlined functions and lines by address, from a source that is neither DWARF nor an ELF symbol table.
 

@@ -4,7 +4,7 @@ nearest line), and why one is missing. All doors ask for it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import index
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, distinct, distinct_inverse
 from symbolize.core.folded_code import FoldedCode
 from symbolize.core.reasons import Reason
+from symbolize.core.records import record
 from symbolize.symbols.functions import Calls, ShownNames
 from symbolize.symbols.table import Frames, Leaves, SymbolTable
 
@@ -92,7 +93,7 @@ class HasTable(Protocol):
         """Raise ReadFailure if what was read of it does not count."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True)
 class Answer:
     """The answer of a binary for n `vaddrs`.
 

@@ -5,7 +5,6 @@ Functions are numbers: references to the DIEs by which calls name them (see `Sou
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any, Final, NamedTuple, Self
@@ -29,6 +28,7 @@ from symbolize.core.arrays import (
 from symbolize.core.folded_code import FoldedCode
 from symbolize.core.parallel import at_once
 from symbolize.core.ranges import clip_to, inside
+from symbolize.core.records import record
 from symbolize.dwarf.call_sites import COLUMNS, CallColumns, walk_call_sites
 from symbolize.dwarf.constants import ALL_CALLS, ALL_TAIL_CALLS, FUNCTION, NOWHERE, OFFSET_MASK, TAIL_CALL
 from symbolize.dwarf.decode import Dwarf
@@ -83,7 +83,7 @@ class Definition(NamedTuple):
     tail_calls: Sequence[TailCall]
 
 
-@dataclass(eq=False)
+@record
 class CallRows:
     """Functions and their calls, a row each, with the columns of `CallColumns`. DIEs are references (see `Sources`);
     `code` are the ranges of code."""

@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 
@@ -23,6 +22,7 @@ from symbolize.core.arrays import (
 )
 from symbolize.core.c_strings import same_texts, texts_at
 from symbolize.core.ranges import disjoint, inside
+from symbolize.core.records import record
 from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.core.string_table import StringTable
 from symbolize.elf import ElfImage, Symbols, read_plt, read_symbols
@@ -85,7 +85,7 @@ class SymbolNames:
         return bisect_right(self._ends, row)
 
 
-@dataclass(eq=False)
+@record
 class SymbolLayer:
     """Symbols, a row each, and the disjoint ranges in which they answer (see `SymbolTable`).
 

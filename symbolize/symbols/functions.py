@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple, Self
 
 import numpy as np
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt32, UInt64
 from symbolize.core.folded_code import FoldedCode, declaration
+from symbolize.core.records import record
 from symbolize.core.string_array import StringArray
 from symbolize.core.string_table import StringTable
 from symbolize.elf.plt import MARK
@@ -45,7 +46,7 @@ class KnownNames:
         self.name[:] = 0
 
 
-@dataclass(eq=False)
+@record
 class FunctionNames:
     """Functions, a row each: `linkage` and qualified `name`, of which either may be empty, `decl_file`, an index into
     the table's files (-1: unknown), and `decl_line`. `known` caches the names that were shown."""
@@ -153,7 +154,7 @@ class Namesakes:
         return self._found[key]
 
 
-@dataclass(eq=False)
+@record
 class Calls:
     """Calls, a row each, by where they return to: `return_vaddr` ascends, and several rows may have one.
 

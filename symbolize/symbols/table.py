@@ -25,6 +25,7 @@ from symbolize.core.arrays import (
 from symbolize.core.errors import ReadFailure
 from symbolize.core.folded_code import FoldedCode, FoldedFunction, FoldingEvidence
 from symbolize.core.mapped import MappedFile
+from symbolize.core.records import record
 from symbolize.core.string_array import StringArray, joined_arrays
 from symbolize.symbols.functions import Calls, Function, FunctionNames
 from symbolize.symbols.range_table import LeafColumns, TableNodes, TableRanges, count_frames, fill_frames, lookup
@@ -118,7 +119,7 @@ def shifted(numbers: Int32, first: int) -> Int32:
     return np.where(numbers >= 0, numbers + np.int32(first), numbers)
 
 
-@dataclass(eq=False)
+@record
 class SymbolTable:
     """The DWARF and symbols of one binary, by ELF vaddr, as flat arrays.
 

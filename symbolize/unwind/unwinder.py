@@ -24,6 +24,7 @@ from symbolize.core.arrays import (
 )
 from symbolize.core.cursor import Cursor
 from symbolize.core.interning import random_mixer
+from symbolize.core.records import record
 from symbolize.elf import ElfImage, inside_calls
 from symbolize.elf.call_frames import FramesAt
 from symbolize.profile import Mappings, StackDumps
@@ -100,7 +101,7 @@ CodeFinder = Callable[[int], MappedCode | ListedCode | End]
 """From a row of the mappings to its code, or why it has none."""
 
 
-@dataclass(eq=False)
+@record
 class Unwound:
     """The frames of dumps: those of dump i are `sites[offsets[i]:offsets[i + 1]]`, the leaf first; a site is an address
     in a mapping. `ends` says why each ends, `no_evidence` which sites say nothing of a binary: code was interrupted
