@@ -74,8 +74,8 @@ def described(error: InputError) -> InputError:
 def answer(addresses: Addresses, lines: Sequence[bytes], is_json: bool, tell: Callable[[str], None]) -> bytes:
     """The frames at the addresses in some lines, in their order, as they are printed; `tell` gets what is wrong with
     other lines, but empty ones."""
+    from symbolize.core.reasons import TEXTS
     from symbolize.drop_in.addresses import as_data, lines_of
-    from symbolize.report.advice import TEXTS
 
     asked = []
     for line in filter(bytes.strip, lines):

@@ -2,13 +2,14 @@
 one misses (R285, names missed by failures)."""
 
 import enum
-from typing import NamedTuple, Self
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Self
 
 from symbolize.core.errors import ChangedFile, ReadFailure
 
 
 class Reason(enum.IntEnum):
-    """The outcome of one location. Values above HAD_NAMES are misses; `report/` has a text for each.
+    """The outcome of one location. Values above HAD_NAMES are misses; each has a text in TEXTS.
 
     A location without names keeps its address and has one reason (R137, one reason each).
     """
@@ -58,6 +59,35 @@ class Reason(enum.IntEnum):
     def code(self) -> str:
         """The name of the reason in machine-readable reports."""
         return self.name.lower().replace("_", "-")
+
+
+TEXTS: Final[Mapping[Reason, str]] = {
+    Reason.SYMBOLIZED: "symbolized",
+    Reason.HAD_NAMES: "names came with the profile",
+    Reason.NOT_ASKED: "no binaries were given",
+    Reason.NO_MAPPING: "address in no mapping",
+    Reason.NO_IDENTITY: "mapping has neither build id nor file name",
+    Reason.NOT_A_FILE: "mapping is no file on disk",
+    Reason.BAD_BUILD_ID: "build id of the mapping is malformed",
+    Reason.NOT_FOUND: "binary not found",
+    Reason.BUILD_ID_DIFFERS: "only another build was found",
+    Reason.AMBIGUOUS: "several builds have this name",
+    Reason.MISFIT: "file does not fit the mapping",
+    Reason.UNREADABLE: "binary is unreadable",
+    Reason.NO_SYMBOLS: "binary is stripped",
+    Reason.OUTSIDE_SEGMENTS: "address outside the code of the binary",
+    Reason.OUTSIDE_SYMBOLS: "address outside every symbol",
+    Reason.CORRUPT_DEBUG_INFO: "debug information cannot be read there",
+    Reason.RESTRICTED: "addresses of the kernel are hidden",
+    Reason.NO_ADDRESS: "recorded without an address",
+    Reason.SERVER_FAILED: "a server that may have it failed",
+    Reason.CHANGED: "binary changed while it was read",
+    Reason.READ_FAILED: "reading the binary failed",
+    Reason.UNCONFIRMED: "too little confirms the file",
+    Reason.REUSED_ADDRESS: "several functions had this address, one after another",
+    Reason.NOT_ELF: "program of Windows or macOS, not an ELF file",
+}
+"""What each means, for a table."""
 
 
 def reason_of(failure: ReadFailure) -> Reason:

@@ -1,6 +1,7 @@
 """Reports: what was symbolized, what was not, and why."""
 
-from symbolize.report.advice import HINTS, TEXTS, Hints
+from symbolize.core.reasons import TEXTS
+from symbolize.report.advice import HINTS, Hints
 from symbolize.report.build import build_report
 from symbolize.report.model import FoldedRow, MappingRow, Report
 

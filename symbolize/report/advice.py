@@ -1,45 +1,17 @@
-"""What each reason means, and what a person can do about what reports miss: each hint once, the most valuable first."""
+"""What a person can do about what reports miss: each hint once, the most valuable first."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from symbolize.core.mapped_names import Mapped, is_no_file, mapped_by
-from symbolize.core.reasons import Reason
+from symbolize.core.reasons import TEXTS, Reason
 from symbolize.core.terminal import Style, wrapped
 from symbolize.core.verdict import Verdict
 from symbolize.report.model import MappingRow, Report
 
 Hints = Mapping[Reason | str, str]
 """What to do about each reason that something helps against, and about kinds of mappings."""
-
-TEXTS: Final[Mapping[Reason, str]] = {
-    Reason.SYMBOLIZED: "symbolized",
-    Reason.HAD_NAMES: "names came with the profile",
-    Reason.NOT_ASKED: "no binaries were given",
-    Reason.NO_MAPPING: "address in no mapping",
-    Reason.NO_IDENTITY: "mapping has neither build id nor file name",
-    Reason.NOT_A_FILE: "mapping is no file on disk",
-    Reason.BAD_BUILD_ID: "build id of the mapping is malformed",
-    Reason.NOT_FOUND: "binary not found",
-    Reason.BUILD_ID_DIFFERS: "only another build was found",
-    Reason.AMBIGUOUS: "several builds have this name",
-    Reason.MISFIT: "file does not fit the mapping",
-    Reason.UNREADABLE: "binary is unreadable",
-    Reason.NO_SYMBOLS: "binary is stripped",
-    Reason.OUTSIDE_SEGMENTS: "address outside the code of the binary",
-    Reason.OUTSIDE_SYMBOLS: "address outside every symbol",
-    Reason.CORRUPT_DEBUG_INFO: "debug information cannot be read there",
-    Reason.RESTRICTED: "addresses of the kernel are hidden",
-    Reason.NO_ADDRESS: "recorded without an address",
-    Reason.SERVER_FAILED: "a server that may have it failed",
-    Reason.CHANGED: "binary changed while it was read",
-    Reason.READ_FAILED: "reading the binary failed",
-    Reason.UNCONFIRMED: "too little confirms the file",
-    Reason.REUSED_ADDRESS: "several functions had this address, one after another",
-    Reason.NOT_ELF: "program of Windows or macOS, not an ELF file",
-}
-"""What happened, for a table."""
 
 KERNEL: Final = "kernel"
 COMPILED: Final = "code compiled at run time"

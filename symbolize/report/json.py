@@ -4,8 +4,7 @@ import json
 from typing import Any, Protocol
 
 from symbolize.analysis.tables import valid
-from symbolize.core.reasons import Reason
-from symbolize.report.advice import TEXTS
+from symbolize.core.reasons import TEXTS, Reason
 from symbolize.report.model import MappingRow, Report
 
 SCHEMA_VERSION = 2

@@ -12,9 +12,9 @@ from symbolize.analysis.units import quantity, quantity_of
 from symbolize.core.errors import printable
 from symbolize.core.mapped_names import base_name
 from symbolize.core.outcome import StackCheck
-from symbolize.core.reasons import Reason
+from symbolize.core.reasons import TEXTS, Reason
 from symbolize.core.terminal import DEFAULT_WIDTH, LEAST_WIDTH, Style, cells, padded, shortened, wrapped
-from symbolize.report.advice import HINTS, INDENT, NO_LIST, TEXTS, Advice, AdviceSums, Hints, hint_of, kind_of
+from symbolize.report.advice import HINTS, INDENT, NO_LIST, Advice, AdviceSums, Hints, hint_of, kind_of
 from symbolize.report.model import MappingRow, Report
 
 LEAST_COLUMN: Final = 6

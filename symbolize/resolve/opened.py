@@ -1,5 +1,5 @@
-"""The binaries that are open, each once, by their files, and the lists of functions; and the pool of what is open: it
-says whether files may have changed, and closes what nobody uses."""
+"""The binaries that are open, each once, by their files; and the pool of what is open: it says whether files may have
+changed, and closes what nobody uses."""
 
 import errno
 import threading
@@ -11,7 +11,7 @@ from dataclasses import field
 from functools import partial
 from typing import Final, Generic, TypeVar
 
-from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, SpecialFiles, has_build_id
+from symbolize.binaries import BinaryIndex, BinaryMatch, Companions, has_build_id
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import ChangedFile, ReadFailure
 from symbolize.core.files import os_error_text
@@ -19,8 +19,7 @@ from symbolize.core.mapped import CHANGED
 from symbolize.core.records import record
 from symbolize.elf import ElfError, ElfImage
 from symbolize.evidence.choice import HOW_FOUND, Candidate, ordered
-from symbolize.symbol_files import CodeList, Kallsyms, SymbolList
-from symbolize.symbols import Binary, SymbolListBinary, TableCache, builds_of
+from symbolize.symbols import Binary, TableCache, builds_of
 
 MAX_UNUSED = 64
 """Candidates that were not chosen and stay open, for the next profile."""
@@ -32,7 +31,6 @@ LASTING: Final = (
 )
 """What the system says of a file that is not there or not for us; all else may pass, as an error of a disk or a lack of
 memory or descriptors."""
-L = TypeVar("L", SymbolList, Kallsyms, CodeList)
 
 
 class Pooled(Closeable):
@@ -358,31 +356,3 @@ def open_images(found: BinaryMatch) -> OpenFiles:
         opened.unreadable.append(problem)
         opened.unusable.append(path)
     return opened
-
-
-class SymbolLists:
-    """The lists among `files` that were read. What is wrong with one goes to the problems of `files`."""
-
-    def __init__(self, files: SpecialFiles) -> None:
-        self._files = files
-        self._read: dict[tuple[str, object], tuple[SymbolList | Kallsyms | CodeList, SymbolListBinary] | None] = {}
-
-    def __len__(self) -> int:
-        return len(self._read)
-
-    def read(self, path: str, reader: Callable[[bytes], L | None], limit: int) -> tuple[L, SymbolListBinary] | None:
-        """What `reader` makes of a file of at most `limit` bytes, and the binary of it; None if it is none."""
-        key = path, reader
-        if key not in self._read:
-            self._read[key] = None
-            data = self._files.read(path, limit)
-            if data is not None and (contents := reader(data)) is not None:
-                symbols = contents if isinstance(contents, SymbolList) else contents.listing
-                for problem in symbols.problems:
-                    self._files.tell(f"{path}: {problem}")
-                self._read[key] = contents, SymbolListBinary(path, symbols)
-        return self._read[key]  # type: ignore[return-value]
-
-    def close(self) -> None:
-        """Release what was read."""
-        self._read.clear()

@@ -14,7 +14,7 @@ from symbolize.profile import NONE, AddressKind, Profile
 from symbolize.profile.attachments import SampleTimes
 from symbolize.profile.sample_times import Borders, take_apart
 from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, MappingRecord, processes, records_of
-from symbolize.resolve.opened import OpenBinaries, SymbolLists
+from symbolize.resolve.opened import OpenBinaries
 from symbolize.resolve.providers.jit import CompiledCode, ListedFrames
 from symbolize.resolve.providers.kernel import (
     KernelModules,
@@ -28,6 +28,7 @@ from symbolize.resolve.providers.kernel import (
 )
 from symbolize.resolve.providers.members import Members, is_in_archive
 from symbolize.resolve.providers.symbol_files import SymbolFiles
+from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import Resolution
 
 

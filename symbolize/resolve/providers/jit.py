@@ -18,7 +18,7 @@ from symbolize.elf.headers import machine_name
 from symbolize.profile.attachments import SampleTimes
 from symbolize.profile.sample_times import Borders
 from symbolize.resolve.mapping_record import NO_ADDRESSES, NO_ROWS, LocationTimes, MappingRecord
-from symbolize.resolve.opened import SymbolLists
+from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import Resolution, by_symbol_list
 from symbolize.symbol_files import CodeList, process_of, read_jitdump, read_perf_map
 from symbolize.symbol_files.code_list import HEADER_SIZE, Covering, is_jitdump

@@ -43,7 +43,8 @@ from symbolize.evidence.kernels import (
 )
 from symbolize.resolve.addresses import MappedAddresses, in_code, map_module_addresses, to_vaddrs
 from symbolize.resolve.mapping_record import MappingRecord
-from symbolize.resolve.opened import OpenBinaries, OpenFiles, SymbolLists
+from symbolize.resolve.opened import OpenBinaries, OpenFiles
+from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import AddressMap, Resolution, as_they_are, by_symbol_list
 from symbolize.symbol_files import Kallsyms, read_kallsyms
 from symbolize.symbol_files.kallsyms import Anchors, looks_like_kallsyms

@@ -13,7 +13,7 @@ from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
 from symbolize.resolve.addresses import MappedAddresses, map_addresses, page_ceil, page_floor
 from symbolize.resolve.mapping_record import MappingRecord
-from symbolize.resolve.opened import SymbolLists
+from symbolize.resolve.providers.symbol_lists import SymbolLists
 from symbolize.resolve.resolution import Resolution
 from symbolize.symbol_files import SymbolList, debug_id, read_breakpad, read_module
 from symbolize.symbol_files.breakpad import HEAD, BreakpadModule
