@@ -14,7 +14,6 @@ from symbolize.binaries.this_machine import ThisMachine
 from symbolize.core.arrays import Bool, Float64, Int64, UInt64
 from symbolize.core.closing import Closeable
 from symbolize.core.cursor import uncompiled
-from symbolize.core.disassembly import Disassembly
 from symbolize.core.errors import ReadFailure, UsageError, check_type
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict, accepted
@@ -47,6 +46,7 @@ from symbolize.resolve.resolver import MappingResolver, PendingDecode
 from symbolize.symbols import Binary, Namesakes, SymbolListBinary, TableCache, Tables
 
 if TYPE_CHECKING:
+    from symbolize.core.disassembly import Disassembly
     from symbolize.enrich.deobfuscate import Deobfuscator
     from symbolize.formats.outputs import View
 
@@ -261,7 +261,7 @@ class Symbolizer(Closeable):
             by_lookup, profile = by_lookup[used_locations(profile)], compact(profile)
         return Result(profile, report, by_lookup)
 
-    def disassembly(self, profile: Profile | HasProfile, weights: Float64) -> Disassembly:
+    def disassembly(self, profile: Profile | HasProfile, weights: Float64) -> "Disassembly":
         """The machine code of the functions of a symbolized `profile` that weigh most, from the binaries that are used
         for it; `weights` has one number for each location."""
         from symbolize.resolve.disassembly import disassembly

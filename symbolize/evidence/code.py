@@ -13,7 +13,6 @@ from weakref import proxy
 import numpy as np
 
 from symbolize.core.arrays import TOP, Bool, Int8, UInt64, distinct_inverse
-from symbolize.core.disassembly import Instruction
 from symbolize.elf import ElfImage, code_around
 from symbolize.elf.call_frames import frame_ranges
 from symbolize.elf.call_sites import BL, BL_MASK, CALL_REL32
@@ -22,6 +21,8 @@ from symbolize.symbols import Binary
 
 if TYPE_CHECKING:
     from capstone import Cs
+
+    from symbolize.core.disassembly import Instruction
 
 X86: Final = frozenset({"EM_X86_64", "EM_386"})
 MAX_PADDING: Final = 4096
@@ -113,8 +114,10 @@ class DecodedCode:
         """Whether instructions of the machine are decoded."""
         return self._decoder is not None
 
-    def instructions(self, begin: int, end: int) -> list[Instruction]:
+    def instructions(self, begin: int, end: int) -> "list[Instruction]":
         """The instructions from `begin` up to `end`, those in MAX_BODY bytes at most."""
+        from symbolize.core.disassembly import Instruction
+
         decoder, data = self._decoder, self._bytes(begin, min(end - begin, MAX_BODY))
         if decoder is None:
             return []

@@ -299,15 +299,16 @@ def targets(code: DecodedCode, observed: Observed) -> Count:
     known = known[:: len(known) // MAX_ITEMS + 1]
     callees, callers = observed.vaddrs[callee[known]], observed.vaddrs[caller[known]]
     called = code.targets(callers)
-    places = code.places(called)
+    places, (begin, end) = code.places(called), code.functions(called)
     is_judged = is_believed(code, observed, callers) & (called != 0)
     is_judged &= (places != CodePlace.STUB) & (places != CodePlace.UNKNOWN)
     if observed.is_sound:
         is_judged &= code.has_frame(callees)
     balance: dict[int, int] = {}
-    columns = (column[is_judged].tolist() for column in (callers, called, callees))
-    for caller_vaddr, target, vaddr in zip(*columns, strict=True):
-        leads = code.leads_to(target, vaddr)
+    is_inside = (begin <= callees) & (callees < end)
+    columns = (column[is_judged].tolist() for column in (callers, called, callees, is_inside))
+    for caller_vaddr, target, vaddr, leads_there in zip(*columns, strict=True):
+        leads = leads_there or code.leads_to(target, vaddr)
         if leads is not None:
             balance[caller_vaddr] = balance.get(caller_vaddr, 0) + (1 if leads else -1)
     return Count(kind, len(balance), sum(each < 0 for each in balance.values()))

@@ -17,7 +17,6 @@ from typing import Final, Literal, get_args
 
 import cython
 
-from symbolize.names import dlang
 from symbolize.names.cython_names import CYTHON_PREFIX, python_name
 from symbolize.names.simplify import drop_clone_notes, drop_type_arguments, own_name, simplify, simplify_plain
 
@@ -159,6 +158,8 @@ def _demangle_one(name: bytes, mode: Mode, cpp: CppDemangler, rust: RustDemangle
             return base
         return drop_type_arguments(name) if mode == "default" else name
     if base[1:2] == b"D":
+        from symbolize.names import dlang
+
         text = dlang.demangle(base, parameters=mode == "full", arguments=mode != "default")
         # What is no D name may be one of C with a suffix.
         return text or (base if _C_IDENTIFIER.fullmatch(base) and not name.startswith(b"__D") else name)

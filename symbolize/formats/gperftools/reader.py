@@ -9,7 +9,7 @@ count, a depth and that many addresses; the record (0, 1, 0) ends them. Each is 
 """
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from symbolize.core.errors import InputError
 from symbolize.formats import memory_map
 from symbolize.formats.content import Content
 from symbolize.formats.gperftools import records as gperftools_records
-from symbolize.formats.legacy.text import PROFILER
 from symbolize.formats.model import LoadedProfile, LoadOptions, another_profile, only
 from symbolize.formats.samples import fill_samples
 from symbolize.profile.facts import set_leaves
 from symbolize.profile.model import LeafKind, Profile, StackSource, ValueType
+
+PROFILER: Final = rb"ProfileData::(Add|prof_handler)|CpuProfiler::prof_handler|__pthread_sighandler|__restore"
+"""What a profiler of CPU time leaves on top of stacks."""
 
 LAYOUTS = "<I", ">I", "<Q", ">Q"
 """The words a profile may be made of, in the order in which pprof tries them."""

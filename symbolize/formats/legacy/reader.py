@@ -12,6 +12,7 @@ from symbolize.core.arrays import Int64, offsets_of
 from symbolize.core.errors import InputError
 from symbolize.formats.content import Content
 from symbolize.formats.gperftools import reader as gperftools
+from symbolize.formats.gperftools.reader import PROFILER
 from symbolize.formats.legacy import java
 from symbolize.formats.legacy.java import DURATION, PERIOD, nanoseconds
 from symbolize.formats.legacy.text import (
@@ -19,7 +20,6 @@ from symbolize.formats.legacy.text import (
     ALLOCATORS_KEPT,
     LOCKS,
     MAP_TITLE,
-    PROFILER,
     SAMPLE_OR_MAP,
     WARNING,
     Text,

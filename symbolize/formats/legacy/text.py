@@ -19,9 +19,6 @@ from symbolize.formats.legacy import rows as scanning
 from symbolize.formats.samples import note_names
 from symbolize.profile.model import Profile
 
-PROFILER: Final = rb"ProfileData::(Add|prof_handler)|CpuProfiler::prof_handler|__pthread_sighandler|__restore"
-"""What a profiler of CPU time leaves on top of stacks."""
-
 ALLOCATORS: Final = rb"|".join(
     (
         rb"(tc_)?(c|m|re|v|pv)alloc|(tc_)?c?free|(do_|tc_)?memalign|(__|tc_)?posix_memalign",
