@@ -1,7 +1,8 @@
 """Which texts stand in for names that a producer did not know, and what they say instead (R452, stand-ins)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -51,39 +52,36 @@ _Facts = dict[str, bool]
 _SURE: _Facts = {}
 _MAYBE: _Facts = {"may_be_name": True}
 _IN_BYTES: _Facts = {"is_in_bytes": True}
-_PATTERNS: Final = tuple(
-    (re.compile(pattern, re.DOTALL), facts)
-    for pattern, facts in (
-        (rb"\?{1,3}|<remote>|(?i:\[%b\]|<%b>|\(%b\)|unknown (?:function|symbol))" % ((_UNKNOWN,) * 3), _SURE),
-        (rb"(?i:%b)" % _UNKNOWN, _MAYBE),
-        (rb"0[xX]%b|\[0x(?P<address>[0-9a-f]{1,16})\]" % _OFFSET, _SURE),
-        (rb"<%b>" % (_DIGITS % 4), _SURE),
-        (_DIGITS % 9, _MAYBE),
-        (rb"(?i:fun_|func_|sub_|fcn\.|loc_)%b" % (_DIGITS % 4), _MAYBE),
-        (rb"_{2,3}lldb_unnamed_symbol_?[0-9a-f]*(?:\$\$%b)?" % _MODULE, _SURE),
-        (rb"unknown \(\[buildid:%b\]\) <0x%b>" % (_ID, _OFFSET), _IN_BYTES),
-        (rb"buildid:%b\+0x%b" % (_ID, _OFFSET), _IN_BYTES),
-        (rb"unknown \((?P<module>[^()]+)\) <0x%b>" % _OFFSET, _IN_BYTES),
-        (rb"%b@%b\+0x%b" % (_MODULE, _ID, _OFFSET), _SURE),
-        (rb"\[(?P<module>[^\[\]\s:]+)\+0x%b\]" % _OFFSET, _SURE),
-        (rb"%b\[\+(?:0x)?%b\]" % (_MODULE, _OFFSET), _SURE),
-        (rb"%b(?:\+(?:0x)?| 0x)%b" % (_FILE, _OFFSET), _SURE),
-        (rb"(?P<module>\[[^\[\]]+\])\+0x%b" % _OFFSET, _SURE),
-        (rb"%b\(\+0x%b\)(?: ?\[0x[0-9a-f]+\])?" % (_MODULE, _OFFSET), _SURE),
-        (rb"(?!.*\+0x[0-9a-f]{16}\Z)%b\+0x%b" % (_MODULE, _OFFSET), _MAYBE),  # but no hidden class of Java
-        (rb"%b 0x%b" % (_MODULE, _OFFSET), _MAYBE),
-        (rb"(?P<module>.+)!sub_(?P<function>[0-9a-f]{1,16})", _SURE),
-        (rb"%b(?:`|!)(?:0x[0-9a-fA-F]{1,16}|\?)" % _MODULE, _SURE),
-        (rb"\?\?\?\s+\(in (?P<module>[^()]+)\)(?:\s+load address 0x[0-9a-f]+ \+ 0x%b\b.*)?" % _OFFSET, _SURE),
-        (rb"\[(?P<module>%b|/[^\[\]]+)\]" % _LIBRARY, _SURE),
-        (rb"(?P<module>/[^\[\]:;]*\.(?:so(?:\.[\w.]+)?|ko|exe|dll|dylib))", _SURE),
-        (rb"(?P<module>\[(?:(?:unknown|not_walkable|no)_\w+|Missed (?:User|Kernel) Stack|\.L\w+)\])", _SURE),
-        (rb"(?P<module>\[(?:(?:guest\.)?kernel(?:\.kallsyms)?|vdso|vsyscall|heap|stack|anon[^\[\]]*)\])", _SURE),
-        (rb"\[(?P<module>\[[^\[\]]+\]|perf-\d+\.map)\]", _SURE),
-        (rb"\[(?:unknown|(?P<module>\[(?:guest\.)?kernel[^\[\]]*\])) <%b>\]" % _OFFSET, _SURE),
-        (rb"\[(?P<module>\[[^\[\]]+\]|[^\[\]<>]+) <[0-9a-f]{1,16}>\]", _SURE),
-        (rb"(?P<label>\.L[A-Za-z_]*[0-9][\w.$]*)", _SURE),
-    )
+_PATTERNS: Final = (
+    (rb"\?{1,3}|<remote>|(?i:\[%b\]|<%b>|\(%b\)|unknown (?:function|symbol))" % ((_UNKNOWN,) * 3), _SURE),
+    (rb"(?i:%b)" % _UNKNOWN, _MAYBE),
+    (rb"0[xX]%b|\[0x(?P<address>[0-9a-f]{1,16})\]" % _OFFSET, _SURE),
+    (rb"<%b>" % (_DIGITS % 4), _SURE),
+    (_DIGITS % 9, _MAYBE),
+    (rb"(?i:fun_|func_|sub_|fcn\.|loc_)%b" % (_DIGITS % 4), _MAYBE),
+    (rb"_{2,3}lldb_unnamed_symbol_?[0-9a-f]*(?:\$\$%b)?" % _MODULE, _SURE),
+    (rb"unknown \(\[buildid:%b\]\) <0x%b>" % (_ID, _OFFSET), _IN_BYTES),
+    (rb"buildid:%b\+0x%b" % (_ID, _OFFSET), _IN_BYTES),
+    (rb"unknown \((?P<module>[^()]+)\) <0x%b>" % _OFFSET, _IN_BYTES),
+    (rb"%b@%b\+0x%b" % (_MODULE, _ID, _OFFSET), _SURE),
+    (rb"\[(?P<module>[^\[\]\s:]+)\+0x%b\]" % _OFFSET, _SURE),
+    (rb"%b\[\+(?:0x)?%b\]" % (_MODULE, _OFFSET), _SURE),
+    (rb"%b(?:\+(?:0x)?| 0x)%b" % (_FILE, _OFFSET), _SURE),
+    (rb"(?P<module>\[[^\[\]]+\])\+0x%b" % _OFFSET, _SURE),
+    (rb"%b\(\+0x%b\)(?: ?\[0x[0-9a-f]+\])?" % (_MODULE, _OFFSET), _SURE),
+    (rb"(?!.*\+0x[0-9a-f]{16}\Z)%b\+0x%b" % (_MODULE, _OFFSET), _MAYBE),  # but no hidden class of Java
+    (rb"%b 0x%b" % (_MODULE, _OFFSET), _MAYBE),
+    (rb"(?P<module>.+)!sub_(?P<function>[0-9a-f]{1,16})", _SURE),
+    (rb"%b(?:`|!)(?:0x[0-9a-fA-F]{1,16}|\?)" % _MODULE, _SURE),
+    (rb"\?\?\?\s+\(in (?P<module>[^()]+)\)(?:\s+load address 0x[0-9a-f]+ \+ 0x%b\b.*)?" % _OFFSET, _SURE),
+    (rb"\[(?P<module>%b|/[^\[\]]+)\]" % _LIBRARY, _SURE),
+    (rb"(?P<module>/[^\[\]:;]*\.(?:so(?:\.[\w.]+)?|ko|exe|dll|dylib))", _SURE),
+    (rb"(?P<module>\[(?:(?:unknown|not_walkable|no)_\w+|Missed (?:User|Kernel) Stack|\.L\w+)\])", _SURE),
+    (rb"(?P<module>\[(?:(?:guest\.)?kernel(?:\.kallsyms)?|vdso|vsyscall|heap|stack|anon[^\[\]]*)\])", _SURE),
+    (rb"\[(?P<module>\[[^\[\]]+\]|perf-\d+\.map)\]", _SURE),
+    (rb"\[(?:unknown|(?P<module>\[(?:guest\.)?kernel[^\[\]]*\])) <%b>\]" % _OFFSET, _SURE),
+    (rb"\[(?P<module>\[[^\[\]]+\]|[^\[\]<>]+) <[0-9a-f]{1,16}>\]", _SURE),
+    (rb"(?P<label>\.L[A-Za-z_]*[0-9][\w.$]*)", _SURE),
 )
 """What stand-ins look like, and what is so of all that look like it; the first that matches counts."""
 
@@ -106,6 +104,12 @@ _IN_SOME[list(b"+`!")] = True
 """Bytes in the others, beside `0x`."""
 
 
+@cache
+def _compiled_patterns() -> Sequence[tuple[re.Pattern[bytes], _Facts]]:
+    """_PATTERNS, compiled when a text is first looked at: few profiles have one."""
+    return [(re.compile(pattern, re.DOTALL), facts) for pattern, facts in _PATTERNS]
+
+
 def stand_in(text: bytes) -> StandIn | None:
     """What a text that came with a profile says where it stands in for a name; None if it is a name.
 
@@ -116,7 +120,7 @@ def stand_in(text: bytes) -> StandIn | None:
     if len(text) > MAX_TEXT:
         return None
     text = _ANNOTATION.sub(b"", text)
-    for pattern, facts in _PATTERNS:
+    for pattern, facts in _compiled_patterns():
         if match := pattern.fullmatch(text):
             found = match.groupdict()
             offset, label = found.get("offset") or found.get("address"), found.get("label")
