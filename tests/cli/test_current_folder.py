@@ -105,6 +105,6 @@ def test_safe_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With `-P` Python does not look into the current folder, and the first folder of PYTHONPATH stays."""
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{PACKAGE.parent}")
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
-    (tmp_path / "elftools.py").write_text("raise SystemExit('the one of the user')\n")
+    (tmp_path / "numpy.py").write_text("raise SystemExit('the one of the user')\n")
     command = [sys.executable, "-P", *MODULE, "addr", str(LEDGER), hex(MAIN)]
     assert subprocess.run(command, capture_output=True, text=True).stderr == "the one of the user\n"
