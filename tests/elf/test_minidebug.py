@@ -89,9 +89,9 @@ def test_size_limit() -> None:
 
 def test_only_when_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside DWARF with all symbols the compressed file is not looked at."""
-    from symbolize.symbols import build
+    from symbolize.symbols import elf_symbols
 
-    monkeypatch.setattr(build, "mini_image", lambda image: pytest.fail("decompressed"))
+    monkeypatch.setattr(elf_symbols, "mini_image", lambda image: pytest.fail("decompressed"))
     sections = [TEXT, packed(mini_file()), Section(".debug_info", bytes(4))]
     image = image_of(sections=sections, symbols=[Symbol("kept", 0x1000, 8)])
     assert names(image) == ["kept", "", ""]

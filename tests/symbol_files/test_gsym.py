@@ -1,6 +1,7 @@
 """GSYM files: both versions and byte orders, and what LLVM writes."""
 
 import struct
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -187,8 +188,8 @@ def test_interpreted(tmp_path: Path) -> None:
     (tmp_path / "x.gsym").write_bytes(data := gsym_file(EXAMPLE))
     script = tmp_path / "dump.py"
     script.write_text(
-        "import sys\nfrom symbolize.symbol_files import read_gsym\n"
-        "print(vars(read_gsym(open(sys.argv[1], 'rb').read())))\n"
+        "import sys\nfrom dataclasses import asdict\nfrom symbolize.symbol_files import read_gsym\n"
+        "print(asdict(read_gsym(open(sys.argv[1], 'rb').read())))\n"
     )
     said = interpreted.run(tmp_path / "copy", script, str(tmp_path / "x.gsym"))
-    assert said == f"{vars(read_gsym(data))}\n"
+    assert said == f"{asdict(read_gsym(data))}\n"
