@@ -4,6 +4,7 @@ Functions are decoded from their begin on (R374, instructions of a file), so tha
 goes no further than one of them; only those that hold what is asked.
 """
 
+import re
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
@@ -17,6 +18,7 @@ from symbolize.elf import ElfImage, code_around
 from symbolize.elf.call_frames import frame_ranges
 from symbolize.elf.call_sites import BL, BL_MASK, CALL_REL32
 from symbolize.elf.plt import TABLES
+from symbolize.evidence.x86_code import X86Function, decoded
 from symbolize.symbols import Binary
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ MAX_PADDING: Final = 4096
 PADDING: Final = frozenset({"nop", "int3", "udf"})
 """Instructions that fill the space between functions, where nothing runs. Others may be code of assembler without call
 frame information or the size of a symbol."""
+FILLING: Final = re.compile(rb"(?:\xcc|\x66{0,6}(?:\x90|\x2e?\x0f\x1f(?:\0|\x40\0|\x44\0\0|\x80\0{4}|\x84\0{5})))*")
+"""INT3 and NOP of x86 as assemblers and linkers write them."""
 MAX_BODY: Final = 1 << 16
 """Bytes of a function that are decoded: its first."""
 MAX_DECODED: Final = 1 << 22
@@ -292,8 +296,12 @@ class DecodedCode:
 
     def _decode(self, begin: int, end: int) -> Body | None:
         data = self._bytes(begin, min(end - begin, MAX_BODY))
+        if not data:
+            return None
+        if self.image.machine == "EM_X86_64" and (found := decoded(data, end - begin)) is not None:
+            return body_of(found, data, begin, end)
         decoder = self._decoder
-        if not data or decoder is None:
+        if decoder is None:
             return None
         starts: list[int] = []
         jumps: dict[int, None] = {}
@@ -322,7 +330,9 @@ class DecodedCode:
                 self._budget -= size
             data = self._bytes(begin, size) if begin and size <= MAX_PADDING else b""
             filled = 0 if data.strip(b"\0") else len(data)
-            if not filled and self._decoder is not None:
+            if self.varies_in_length and FILLING.fullmatch(data):
+                filled = len(data)
+            elif not filled and self._decoder is not None:
                 decoded = self._decoder.disasm_lite(data, begin)
                 filled = sum(length for _, length, mnemonic, _ in decoded if mnemonic in PADDING)
             self._gaps[begin] = len(data) > 0 and filled == len(data)
@@ -345,6 +355,15 @@ class DecodedCode:
             "EM_AARCH64": (c.CS_ARCH_ARM64, c.CS_MODE_LITTLE_ENDIAN),
         }.get(self.image.machine)
         return c.Cs(*kind) if kind is not None and not self.image.big_endian else None
+
+
+def body_of(found: X86Function, data: bytes, begin: int, end: int) -> Body:
+    """The function from `begin` to `end`, of which `data` are the first bytes, decoded."""
+    offsets = np.asarray(found.starts)[: found.count]
+    locked = offsets[np.frombuffer(data, np.uint8)[offsets] == LOCK] + 1  # as in `DecodedCode._decode`
+    starts = np.uint64(begin) + np.concatenate((offsets, locked)).astype(np.uint64)
+    jumps = [begin + offset & TOP for offset in np.asarray(found.jumps)[: found.jump_count].tolist()]
+    return Body(starts, begin + found.end, list(dict.fromkeys(jumps)), found.is_open or begin + found.end < end)
 
 
 def within(vaddrs: UInt64, begins: UInt64, ends: UInt64) -> Bool:

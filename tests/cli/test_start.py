@@ -26,7 +26,7 @@ print(*sorted(sys.modules), file=sys.stderr)
     [
         pytest.param(["--version"], 26, {"numpy", "json", "shutil"}, id="version"),
         pytest.param(["addr", BINARY, "0x1"], 131, {"elftools", "capstone", "symbolize.profile"}, id="addr"),
-        pytest.param([PROFILE, "-b", BINARY.parent], 184, {"elftools", "symbolize.dwarf"}, id="profile"),
+        pytest.param([PROFILE, "-b", BINARY.parent], 185, {"elftools", "capstone", "symbolize.dwarf"}, id="profile"),
     ],
 )
 def test_modules(arguments: list[object], most: int, foreign: set[str], tmp_path: Path) -> None:
