@@ -1,159 +1,260 @@
-"""Counts the instructions of fixed tasks, and says which take 3 % more or less than in another record.
+"""Counts the instructions of fixed tasks inside the compiled modules: a gate against drift that clocks cannot see.
 
-    python benchmarks/instructions.py take FILE [TASK...]
-    python benchmarks/instructions.py compare OLD NEW
+    python benchmarks/instructions.py check [FILE]    # 1 if a task takes 3 % more or less than FILE says
+    python benchmarks/instructions.py record [FILE]
 
-The time that something takes on a machine with other work moves by 5 % by itself, instructions by less than 0.5 %. They
-are those of `valgrind --tool=callgrind`; what a process does before its first task is subtracted. Records of other
-machines, interpreters or libraries are not comparable.
+FILE is `benchmarks/instructions.json` unless it is said. Times on a machine with other work move by 5 % by themselves;
+these counts, of `valgrind --tool=callgrind`, are the same in each run. Code of other compilers takes others, so only
+records of the same versions are compared. The last task is a small command, counted with Python and all libraries.
 """
 
 import argparse
 import io
 import json
 import os
+import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
 
-import symbolize
-from symbolize.formats import load
-from symbolize.formats.outputs import OUTPUTS
-from symbolize.profile import Profile
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
-BINARIES = FIXTURES / "bin"
+import numpy as np  # noqa: E402
+
+import symbolize  # noqa: E402
+from symbolize.dwarf.columns import Nodes, Ranges  # noqa: E402
+from symbolize.dwarf.decode import Dwarf  # noqa: E402
+from symbolize.dwarf.die_walk import walk_units  # noqa: E402
+from symbolize.elf import ElfImage, read_symbols  # noqa: E402
+from symbolize.formats import load  # noqa: E402
+from symbolize.names import demangle  # noqa: E402
+from symbolize.symbols import Binary, SymbolTable  # noqa: E402
+from symbolize.symbols.split_dwarf_files import debug_sections  # noqa: E402
+
+RECORD = Path(__file__).with_suffix(".json")
+FIXTURES = ROOT / "fixtures"
+BINARY = FIXTURES / "bin/gcc-pie/ledger"
 LOADED = {
     "gperftools": "profiles/gperftools/ledger-gcc-pie.prof",
     "pprof": "profiles/perf/spectra-gcc-pie.pb.gz",
     "otlp": "profiles/otlp/spectra-gcc-pie.otlp",
-    "perf-data": "profiles/perf_data/threads.data/data",
-    "perf-dwarf": "profiles/perf_data/dwarf.data",
+    "perf.data": "profiles/perf_data/threads.data/data",
     "simpleperf": "simpleperf/mixer.proto",
-    "perf-script": "legacy/plain.perf-script",
-    "heap": "legacy/profiler.heap",
-    "go": "legacy/goroutine.txt",
+    "perf script": "legacy/plain.perf-script",
 }
-"""An input of each loader."""
-NAMED = FIXTURES / LOADED["gperftools"]
-SHARED_CODE = FIXTURES / "profiles/callers/gcc-lld.prof"
-UNPROVED = FIXTURES / "profiles/perf/ledger-clang-nopie-dwarf4-lld.pb.gz"
-REPEATS, REPEATS_OF_SMALL = 3, 60
-"""How often a task is done for its count: loading and writing take less than what start-up varies by."""
+"""An input of each reader."""
+NAMED = {
+    "unwinding": ("profiles/perf_data/dwarf.data", "bin/gcc-pie"),
+    "folded code": ("profiles/callers/gcc-lld.prof", "bin/callers/gcc-lld"),
+    "builds judged": ("profiles/perf/ledger-clang-nopie-dwarf4-lld.pb.gz", "bin/clang-nopie-dwarf4-lld"),
+}
+"""A profile and the folder of its binaries, where more is decided than what stands at an address."""
+COMMAND = "a whole command"
 LIMIT = 0.03
-"""Share of a change that is told of."""
-COLLECTED = re.compile(rb"Collected : (\d+)")
-
-
-def named(profile: Path, cache: str | None = None) -> symbolize.Result:
-    """The result for a profile, by a symbolizer of its own."""
-    with symbolize.Symbolizer([BINARIES], cache=cache) as symbolizer:
-        return symbolizer.symbolize(load(profile))
-
-
-def tasks() -> dict[str, Callable[[], object]]:
-    """What is counted, by name: each loader, lookups without and with kept tables, where builds have to be judged and
-    calls weighed, and each output."""
-    found: dict[str, Callable[[], object]] = {f"load {name}": partial(load, FIXTURES / LOADED[name]) for name in LOADED}
-    found |= {
-        "cold": partial(named, NAMED),
-        "warm": warm,
-        "inlined": partial(named, FIXTURES / LOADED["pprof"]),
-        "judge": partial(named, UNPROVED),
-        "shared code": partial(named, SHARED_CODE),
-    }
-    found |= {f"write {output.name}": partial(write, output.name) for output in OUTPUTS}
-    return found
-
-
-def warm() -> object:
-    """A lookup with kept tables."""
-    return named(NAMED, os.environ["TABLES"])
-
-
-def write(name: str) -> object:
-    """An output of a profile with names."""
-    symbolize.write(profile_with_names(), io.BytesIO(), emit=name)
-    return None
+"""Share of a change that is too much."""
+MARK = "getloadavg"
+"""A function of libc that nothing else calls: callgrind writes down what it counted where it is called."""
+OBJECT = re.compile(r"(c?)ob=\((\d+)\)(?: (.+))?")
 
 
 @cache
-def profile_with_names() -> Profile:
-    """A profile to write."""
-    return named(FIXTURES / LOADED["pprof"]).profile
+def image() -> ElfImage:
+    """The binary that is decoded."""
+    return ElfImage.open(BINARY)
 
 
-def count(task: str, folder: str) -> int:
-    """How many instructions a task takes, once what is done before was done."""
-    repeats = REPEATS_OF_SMALL if task.startswith(("load ", "write ")) else REPEATS
-    few, many = (collected([sys.executable, __file__, "run", task, str(n)], folder) for n in (1, 1 + repeats))
-    return (many - few) // repeats
+@cache
+def dwarf() -> Dwarf:
+    """Its debug information."""
+    return Dwarf(debug_sections(image()), image().code_ranges)
 
 
-def collected(command: list[str], folder: str) -> int:
-    """The instructions of a command."""
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "TABLES": folder, "HOME": folder}
-    valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={os.devnull}"]
-    done = subprocess.run([*valgrind, *command], capture_output=True, env=environment, check=False)
-    match = COLLECTED.search(done.stderr)
-    if done.returncode or match is None:
-        sys.exit(f"{' '.join(command)}: {done.stderr.decode(errors='replace')[-2000:]}")
-    return int(match[1])
+@cache
+def table() -> SymbolTable:
+    """Its table."""
+    return Binary([image()]).table()
 
 
-def take(target: Path, names: list[str]) -> int:
-    """Count the instructions of tasks, of all if none is named, and of a whole small command."""
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
-        named(NAMED, folder)
-        counts = dict(zip(names, pool.map(partial(count, folder=folder), names), strict=True))
-        command = [sys.executable, "-m", "symbolize", str(NAMED), "-b", str(BINARIES), "-q", "-o", os.devnull]
-        counts["command"] = collected(command, folder)
-    target.write_text(json.dumps(counts, indent=1) + "\n")
-    for name, instructions in counts.items():
-        print(f"{instructions / 1e6:12,.1f} million  {name}")
-    return 0
+def walk_dies() -> None:
+    """The DIEs of all units."""
+    walk_units(dwarf().reader, dwarf().holding_code(), Nodes(), Ranges())
 
 
-def changes(old: dict[str, int], new: dict[str, int]) -> Iterator[str]:
-    """The tasks that changed, a line each."""
-    for name in sorted(old.keys() & new.keys(), key=lambda name: -abs(new[name] / max(old[name], 1) - 1)):
-        if abs(change := new[name] / max(old[name], 1) - 1) > LIMIT:
-            yield f"{change:+8.1%}  {name}: {old[name] / 1e6:,.1f} -> {new[name] / 1e6:,.1f} million instructions"
+def look_up() -> None:
+    """Each byte of `.text`."""
+    text = image().find(".text")
+    assert text is not None
+    table().lookup(np.arange(text.vaddr, text.vaddr + text.size, dtype=np.uint64))
 
 
-def compare(old: Path, new: Path) -> int:
-    """List what changed; 1 if anything takes more."""
-    records = [json.loads(path.read_text()) for path in (old, new)]
-    lines = list(changes(*records))
-    print("\n".join(lines) or "nothing changed by more than 3 %")
-    return int(any(line.lstrip().startswith("+") for line in lines))
+def demangle_symbols() -> None:
+    """The names of all symbols."""
+    symbols = read_symbols(image(), ".symtab")
+    assert symbols is not None
+    demangle([symbols.text(int(name)) for name in symbols.name], "default")
+
+
+def named(profile: str, binaries: str) -> symbolize.Result:
+    """A profile with names, without kept tables."""
+    with symbolize.Symbolizer([FIXTURES / binaries], cache=None) as symbolizer:
+        return symbolizer.symbolize(load(FIXTURES / profile))
+
+
+@cache
+def result() -> symbolize.Result:
+    """What is written."""
+    return named(LOADED["pprof"], "bin/gcc-pie")
+
+
+def write(emit: str) -> None:
+    """An output of it."""
+    symbolize.write(result().profile, io.BytesIO(), emit=emit)
+
+
+def tasks() -> dict[str, Callable[[], object]]:
+    """What is counted, by name, in the order it is done."""
+    return {
+        "DIE walk": walk_dies,
+        "line programs": lambda: dwarf().files.read_rows(dwarf().holding_code()),
+        "table of a binary": table,
+        "lookup": look_up,
+        "demangling": demangle_symbols,
+        **{f"reading {name}": partial(load, FIXTURES / path) for name, path in LOADED.items()},
+        **{name: partial(named, *files) for name, files in NAMED.items()},
+        "names for pprof": result,
+        **{f"writing {emit}": partial(write, emit) for emit in ("pprof", "otlp", "folded")},
+    }
+
+
+def run() -> None:
+    """Do each task between two marks."""
+    for task in tasks().values():
+        os.getloadavg()
+        task()
+    os.getloadavg()
+
+
+def callgrind(folder: Path, *command: str | Path) -> list[Counter[str]]:
+    """The instructions of each program and library up to each mark, and from the last one to the end, of a Python
+    process with one processor."""
+    out = folder / "counts"
+    unwanted = ("PYTHONDONTWRITEBYTECODE", "DEBUGINFOD_URLS")
+    environment = {key: value for key, value in os.environ.items() if key not in unwanted}
+    environment |= {"PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT), "HOME": str(folder), "XDG_CACHE_HOME": str(folder)}
+    python = [sys.executable, *command]
+    subprocess.run(python, env=environment, stdout=subprocess.DEVNULL, check=True)  # keeps byte code
+    counting = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"--dump-before={MARK}", *python]
+    one = {min(os.sched_getaffinity(0))}
+    done = subprocess.run(
+        counting, env=environment, capture_output=True, preexec_fn=partial(os.sched_setaffinity, 0, one)
+    )
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, counting))}: {done.stderr.decode(errors='replace')[-2000:]}")
+    parts = sorted(folder.glob("counts.*"), key=lambda path: int(path.suffix[1:]))
+    return [by_object(part.read_text(errors="replace").splitlines()) for part in (*parts, out)]
+
+
+def by_object(lines: Iterable[str]) -> Counter[str]:
+    """The instructions of each program and library, of the lines of a file of callgrind's."""
+    names, counts, at, is_call = dict[str, str](), Counter[str](), "", False
+    for line in filter(None, lines):
+        if line[0] in "+-*0123456789":
+            if not is_call:  # else it says what the called function took, which its own lines say too
+                counts[names[at]] += int(line.split()[1])
+            is_call = False
+        elif line.startswith("calls="):
+            is_call = True
+        elif found := OBJECT.match(line):
+            called, number, name = found.groups()
+            names.setdefault(number, name)
+            at = at if called else number
+    return counts
+
+
+def counted() -> dict[str, int]:
+    """The instructions of each task inside the compiled modules, and all of a command."""
+    own = str(Path(symbolize.__file__).parent) + "/"
+    with tempfile.TemporaryDirectory() as folder:
+        _, *parts, _ = callgrind(Path(folder), __file__, "run")
+    counts = {
+        name: sum(count for path, count in part.items() if path.startswith(own))
+        for name, part in zip(tasks(), parts, strict=True)
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        profile, options = FIXTURES / LOADED["gperftools"], ("-q", "--no-cache", "-b", BINARY.parent, "-o", os.devnull)
+        (whole,) = callgrind(Path(folder), "-m", "symbolize", profile, *options)
+    return {**counts, COMMAND: whole.total()}
+
+
+def versions() -> dict[str, str]:
+    """What counts depend on: what made the compiled modules, then what else a command runs."""
+    with ElfImage.open(Path(sys.modules["symbolize.core.cursor"].__file__ or "")) as module:
+        compiler = bytes(module.contents(".comment") or b"").split(b"\0")[0].decode()
+    translator = next((name for name in sys.modules if name.startswith("_cython_")), "")
+    return {
+        "compiler": compiler,
+        "Cython": translator.removeprefix("_cython_"),
+        "Python": f"{platform.python_version()} of {platform.python_compiler()}",
+        "numpy": np.__version__,
+        "libc": " ".join(platform.libc_ver()),
+    }
+
+
+def differing(old: Mapping[str, str], new: Mapping[str, str], names: Iterable[str]) -> str:
+    """The versions that are others than those of a record."""
+    return ", ".join(f"{name} {new[name]} instead of {old.get(name)}" for name in names if new[name] != old.get(name))
+
+
+def changes(old: Mapping[str, int], new: Mapping[str, int]) -> list[str]:
+    """The tasks that changed too much, a line each."""
+    lines = []
+    for name in dict.fromkeys([*old, *new]):
+        before, now = old.get(name, 0), new.get(name, 0)
+        if not before or abs(now / before - 1) > LIMIT:
+            share = f"{now / before - 1:+.1%}" if before else "no record"
+            lines.append(f"{name}: {before:,} instructions recorded, {now:,} now ({share})")
+    return lines
+
+
+def check(file: Path) -> int:
+    """Compare with a record; 1 if a task changed too much."""
+    record = json.loads(file.read_text())
+    old, here = record["versions"], versions()
+    if other := differing(old, here, ("compiler", "Cython", "Python")):
+        print(f"not compared with {file.name}: {other}")
+        return 0
+    new = counted()
+    if other := differing(old, here, ("numpy", "libc")):
+        print(f"{COMMAND} is not compared with {file.name}: {other}")
+        del record["counts"][COMMAND], new[COMMAND]
+    lines = changes(record["counts"], new)
+    print("\n".join(lines) or f"no task takes {LIMIT:.0%} more or fewer instructions than {file.name} says")
+    if lines:
+        print(f"the limit is {LIMIT:.0%}; if this is meant: python benchmarks/instructions.py record")
+    return int(bool(lines))
 
 
 def main() -> int:
-    """Count, compare, or do a task so many times."""
+    """Count and compare, or record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True, dest="command")
-    taking = commands.add_parser("take")
-    taking.add_argument("file", type=Path)
-    taking.add_argument("tasks", nargs="*", choices=[*tasks(), []])
-    comparing = commands.add_parser("compare")
-    comparing.add_argument("old", type=Path)
-    comparing.add_argument("new", type=Path)
-    running = commands.add_parser("run")
-    running.add_argument("task", choices=tasks())
-    running.add_argument("times", type=int)
+    parser.add_argument("what", choices=["check", "record", "run"])
+    parser.add_argument("file", type=Path, nargs="?", default=RECORD)
     options = parser.parse_args()
-    if options.command == "take":
-        return take(options.file, options.tasks or list(tasks()))
-    if options.command == "compare":
-        return compare(options.old, options.new)
-    for _ in range(options.times):
-        tasks()[options.task]()
+    if options.what == "run":
+        run()
+    elif shutil.which("valgrind") is None:
+        print("not counted: valgrind is not there")
+    elif options.what == "check":
+        return check(options.file)
+    else:
+        options.file.write_text(json.dumps({"versions": versions(), "counts": counted()}, indent=1) + "\n")
     return 0
 
 

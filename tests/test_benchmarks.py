@@ -101,6 +101,39 @@ def test_names_and_paths_are_compared_by_what_they_mean() -> None:
     assert not answers.same_file("", "x.c")
 
 
+def test_instructions_count_where_they_are() -> None:
+    """What a called function takes counts in its own library alone; names are written out once."""
+    lines = """ob=(1) /a.so
+fn=(1) first
+5 100
+cob=(2) /b.so
+cfn=(2) second
+calls=1 9
++2 40
+fe=(3) x.h
+* 7
+
+ob=(2)
+fn=(2)
+9 40
+"""
+    assert module("instructions").by_object(lines.split("\n")) == {"/a.so": 107, "/b.so": 40}
+
+
+def test_drift_of_instructions() -> None:
+    """More and less than the limit is told, with both counts; so is a task that only one side has."""
+    changes = module("instructions").changes
+    old = {"same": 1000, "slower": 1000, "faster": 1000, "gone": 1000}
+    new = {"same": 1029, "slower": 1031, "faster": 969, "new": 5}
+    assert changes(old, new) == [
+        "slower: 1,000 instructions recorded, 1,031 now (+3.1%)",
+        "faster: 1,000 instructions recorded, 969 now (-3.1%)",
+        "gone: 1,000 instructions recorded, 0 now (-100.0%)",
+        "new: 0 instructions recorded, 5 now (no record)",
+    ]
+    assert changes(old, old) == []
+
+
 def test_the_vote() -> None:
     """Two engines make a reference, one does not; two pairs make two."""
     reference = module("agreement").reference
