@@ -23,9 +23,8 @@ import peers as p  # noqa: E402
 from answers import Answer, base, ours, plain, theirs  # noqa: E402
 from page import fill, table  # noqa: E402
 from peers import Peers  # noqa: E402
-from profiles import text_vaddrs  # noqa: E402
 from rules import CLASSES, Judge  # noqa: E402
-from subjects import KNOWN, Subject, find_subjects  # noqa: E402
+from subjects import KNOWN, Subject, find_subjects, text_vaddrs  # noqa: E402
 
 from symbolize.elf import ElfImage  # noqa: E402
 

@@ -457,7 +457,7 @@ def main() -> None:
     pprof = find_pprof(options.work.resolve()) if "peers" in names else None
     failed = False
     with tempfile.TemporaryDirectory(prefix="batch-", dir=options.folder) as work:
-        found = Peers.find(options.llvm, None)
+        found = Peers.find(options.llvm, None, options.work.resolve())
         fleet = Fleet(options.folder.resolve(), Path(work).resolve(), options.limit, options.jobs, found, pprof)
         todo: dict[str, Callable[[], Part]] = {name: lambda name=name: PARTS[name](fleet) for name in names}  # type: ignore[misc]
         if options.kill:

@@ -19,9 +19,11 @@ SLOW = 20.0
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a command: wall and CPU seconds (user and system, children too), peak MiB, standard output."""
+    """One run of a command: wall seconds until it returned and until all that it left behind had ended, CPU seconds
+    (user and system, all children too), peak MiB, standard output."""
 
     wall: float
+    ended: float
     cpu: float
     memory: float
     output: str = ""
@@ -47,13 +49,8 @@ class Result:
     trouble: str = ""
 
     def median(self, figure: str = "wall") -> float:
-        """The median of `wall`, `cpu` or `memory`; not a number where there is no run."""
+        """The median of `wall`, `ended`, `cpu` or `memory`; not a number where there is no run."""
         return statistics.median(getattr(run, figure) for run in self.runs) if self.runs else float("nan")
-
-    @property
-    def best(self) -> float:
-        """The least wall time."""
-        return min((run.wall for run in self.runs), default=float("nan"))
 
 
 class Failed(Exception):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from measure import Contender
@@ -95,7 +96,7 @@ class Peers:
         result = []
         if self.symbolic:
             command = [self.symbolic, HERE / "with_symbolic.py", "convert", subject.debug, symcache(subject, folder)]
-            result.append(Contender(SYMBOLIC, command))
+            result.append(Contender(f"{SYMBOLIC}, {count(1)}", command))
         if self.gsym:
             for threads in (1, 2):
                 options = [f"--num-threads={threads}", f"--out-file={gsym(subject, folder)}", "--quiet"]
@@ -155,37 +156,29 @@ def gsym(subject: Subject, folder: Path) -> Path:
     return folder / f"{subject.key}.gsym"
 
 
+def at_home(home: Path, command: Sequence[str | Path]) -> list[str | Path]:
+    """A command whose default cache is below `home`."""
+    return ["env", f"XDG_CACHE_HOME={home}", *command]
+
+
 class Ours:
-    """The commands of symbolize, as far as it has them."""
+    """The commands of symbolize."""
 
     def __init__(self) -> None:
         self.command = [sys.executable, "-m", "symbolize"]
-        self.has_cache = "--no-cache" in output_of(*self.command, "--help")
-        self.has_index = "--jobs" in output_of(*self.command, "index", "--help")
 
-    def lookup(self, subject: Subject, profile: Path, output: Path, cache: Path | None = None) -> Contender:
-        """Symbolize a profile, with the tables in `cache` or without any."""
+    def lookup(
+        self, subject: Subject, profile: Path, output: Path, home: Path | None = None, name: str = OURS
+    ) -> Contender:
+        """Symbolize a profile: without a cache, or with the default one below `home`."""
         command = [*self.command, "-q", profile, "-o", output]
         for path in subject.files:
             command += ["-b", path]
-        if cache:
-            command += ["--cache", cache]
-        elif self.has_cache:
-            command += ["--no-cache"]
-        return Contender(f"{OURS}, warm" if cache else OURS, command)
+        return Contender(name, at_home(home, command) if home else [*command, "--no-cache"])
 
-    def start(self, profile: Path, output: Path) -> Contender:
-        """A whole command that looks nothing up."""
-        cache = ["--no-cache"] if self.has_cache else []
-        return Contender("start-up", [*self.command, "-q", profile, "-o", output, *cache])
-
-    def index(self, subject: Subject, cache: Path, jobs: int = 1) -> Contender:
+    def index(self, subject: Subject, home: Path, jobs: int) -> Contender:
         """Make the table of the whole binary in an empty cache, on so many processors."""
         bound = ["taskset", "-c", ",".join(map(str, range(jobs)))]
-        command = [*bound, *self.command, "index", *subject.files, "--cache", cache, "--jobs", str(jobs)]
-        return Contender(f"{OURS}, {count(jobs)}", command, before=lambda: shutil.rmtree(cache, ignore_errors=True))
-
-    def probe(self, what: str, *arguments: object) -> Contender:
-        """A measurement of the library, which prints JSON."""
-        command = [sys.executable, HERE / "probe.py", what, *map(str, arguments)]
-        return Contender(what, command, keep_output=True)
+        command = [*bound, *self.command, "index", *subject.files, "--jobs", str(jobs)]
+        empty = partial(shutil.rmtree, home, ignore_errors=True)
+        return Contender(f"{OURS}, {count(jobs)}", at_home(home, command), before=empty)

@@ -158,7 +158,7 @@ def user_subjects(work: Path) -> "list[Subject]":
 def write_frames(subjects: "Sequence[Subject]", trace: Path, requests: Path, count: int) -> None:
     """PerfSamples whose callstacks have `count` distinct frames, equally many of each subject, at random addresses of
     its `.text`; and the lines that ask llvm-symbolizer for the same."""
-    from profiles import text_vaddrs
+    from subjects import text_vaddrs
 
     from symbolize.elf import ElfImage
     from tests.support import perfetto_writer as writer

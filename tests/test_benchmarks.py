@@ -67,6 +67,25 @@ def test_peak_is_that_of_the_command() -> None:
     assert 0 < run.memory < 100 < len(ballast) >> 20
 
 
+@pytest.mark.process
+def test_what_a_command_leaves_behind_counts() -> None:
+    """A process that goes on after the command returned is waited for, and its CPU counts."""
+    measure = module("measure")
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    start = f"import subprocess, sys; subprocess.Popen([sys.executable, '-S', '-c', {busy!r}], start_new_session=True)"
+    run = measure.run_once(measure.Contender("short", [sys.executable, "-I", "-S", "-c", start]), 60)
+    assert run.cpu > 0.3
+    assert run.ended > run.wall + 0.1
+
+
+@pytest.mark.process
+def test_the_decoder_is_measured() -> None:
+    """Each phase of a small binary takes some time."""
+    phases = module("decoder").measure(BINARIES / "gcc-pie" / "ledger", 1)
+    assert {"DIE walk", "line programs", "segments", "lookup"} <= phases.keys()
+    assert all(seconds > 0 for seconds, _, _ in phases.values())
+
+
 def test_answers_of_addr2line() -> None:
     """Frames of addr2line and eu-addr2line, with what they put behind functions and lines; unknown ones are none."""
     answers = module("answers")
