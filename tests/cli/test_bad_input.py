@@ -87,8 +87,8 @@ def row(report: str, name: str) -> str:
 
 
 def place_of(number: int) -> int:
-    """One place of each three bytes, of each kind of place as many."""
-    return 3 * number + number % 3
+    """One place of each six bytes, of each kind of place as many."""
+    return 6 * number + number % 6
 
 
 WHOLE = {"gperftools": GPERFTOOLS, "pprof": PPROF, "gzip": gzip.compress(PPROF, mtime=0)}
@@ -96,10 +96,10 @@ WHOLE = {"gperftools": GPERFTOOLS, "pprof": PPROF, "gzip": gzip.compress(PPROF, 
 
 @pytest.mark.parametrize(
     ("format", "numbers"),
-    [pytest.param(name, *part.values, marks=part.marks) for name in WHOLE for part in seeds(len(WHOLE[name]) // 3)],
+    [pytest.param(name, *part.values, marks=part.marks) for name in WHOLE for part in seeds(len(WHOLE[name]) // 6)],
 )
 def test_cut_files(format: str, numbers: Sequence[int], capsys: pytest.CaptureFixture[str]) -> None:
-    """A profile cut anywhere (a third is tried) is refused in one line, or read as far as it goes into an output that
+    """A profile cut anywhere (a sixth is tried) is refused in one line, or read as far as it goes into an output that
     can be read."""
     refused = 0
     for length in map(place_of, numbers):
@@ -123,11 +123,11 @@ def test_cut_files(format: str, numbers: Sequence[int], capsys: pytest.CaptureFi
     [
         pytest.param(name, *part.values, marks=part.marks)
         for name in ("gperftools", "pprof")
-        for part in seeds(len(WHOLE[name]) // 3)
+        for part in seeds(len(WHOLE[name]) // 6)
     ],
 )
 def test_changed_bytes(format: str, numbers: Sequence[int], capsys: pytest.CaptureFixture[str]) -> None:
-    """A profile with any byte changed (a third is tried) is refused in one line or symbolized; nothing else happens."""
+    """A profile with any byte changed (a sixth is tried) is refused in one line or symbolized; nothing else happens."""
     whole = WHOLE[format]
     for position in map(place_of, numbers):
         for value in (whole[position] ^ 0xFF, whole[position] ^ 0x01):

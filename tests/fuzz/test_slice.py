@@ -9,9 +9,9 @@ from tests.support.seeds import seeds
 from tools.fuzz.loaders import TARGETS as LOADERS
 from tools.fuzz.targets import TARGETS
 
-COUNTS = {"files": 200, "names": 20, "tables": 300, "profiles": 100, "merged": 100, "otlp": 300, "index": 60}
-COUNTS |= {"manifest": 60, "texts": 300, "commands": 60, "served": 20, "stacks": 3000}
-COUNTS |= dict.fromkeys(LOADERS, 2000)
+COUNTS = {"files": 200, "names": 20, "tables": 300, "profiles": 60, "merged": 100, "otlp": 300, "index": 60}
+COUNTS |= {"manifest": 60, "texts": 300, "commands": 60, "served": 20, "stacks": 1500}
+COUNTS |= dict.fromkeys(LOADERS, 1000)
 """Inputs of each target."""
 INTERPRETED = 5
 """Inputs of a part where nothing is compiled."""
