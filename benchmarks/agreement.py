@@ -21,7 +21,7 @@ sys.path.append(str(ROOT))
 
 import peers as p  # noqa: E402
 from answers import Answer, base, ours, plain, theirs  # noqa: E402
-from page import fill, table  # noqa: E402
+from page import fill, replace_section, table  # noqa: E402
 from peers import Peers  # noqa: E402
 from rules import CLASSES, Judge  # noqa: E402
 from subjects import KNOWN, Subject, find_subjects, text_vaddrs  # noqa: E402
@@ -196,13 +196,6 @@ def render(results: Mapping[str, Comparison], versions: Mapping[str, str]) -> st
             "",
         ]
     )
-
-
-def replace_section(text: str, section: str) -> str:
-    """A page with its section of this name replaced, or with the section at its end."""
-    before, found, after = text.partition(SECTION)
-    rest = after.partition("\n## ")
-    return before.rstrip("\n") + "\n\n" + section + (rest[1] + rest[2] if found else "")
 
 
 if __name__ == "__main__":

@@ -103,6 +103,21 @@ def machine() -> list[Sequence[str]]:
     ]
 
 
+def replace_section(text: str, section: str) -> str:
+    """A page with its section of this title replaced, or with the section at its end."""
+    title = section.partition("\n")[0]
+    before, found, after = text.partition(title + "\n")
+    rest = after.partition("\n## ")
+    return before.rstrip("\n") + "\n\n" + section + (rest[1] + rest[2] if found else "")
+
+
+def goals(parts: Sequence[Part]) -> str:
+    """The section of all goals."""
+    text = "Ratios are symbolize divided by the other; gimli is the newest one."
+    rows = [goal.row for part in parts for goal in part.goals]
+    return f"## Goals\n\n{text}\n\n{table(('what', 'figure:', 'at most:', ''), rows)}\n"
+
+
 def page(
     command: str,
     versions: Mapping[str, str],
@@ -113,13 +128,12 @@ def page(
     """All tables."""
     binaries = [[each.key, each.what, KNOWN.get(each.key, ("", ""))[1], size(each.debug_bytes)] for each in subjects]
     binaries += [[key, why, "", ""] for key, why in missing.items()]
-    goals = [goal.row for part in parts for goal in part.goals]
     return "\n\n".join(
         [
             f"`{command}`",
             table(("", ""), [*machine(), *versions.items()]),
             table(("binary", "what", "Debian packages or compiler", "debug sections, inflated:"), binaries),
-            *(["## Goals", table(("what", "figure:", "at most:", ""), goals)] if goals else []),
+            goals(parts),
             *(part.markdown for part in parts),
         ]
     )

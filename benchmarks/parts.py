@@ -26,11 +26,11 @@ COSTS = (f"{p.OURS}:", "CPU:", "peak:", *(word for name in RIVALS for word in (f
 RATIOS = ("wall ratio:", "CPU ratio:", "peak ratio:")
 LARGE = ("libjvm", "libjvm-zlib", "vmlinux", "ceph-mon")
 """Binaries with more than 200 MB of debug information."""
-GOALS = {
+GOALS: dict[tuple[str, str], tuple[float | None, ...]] = {
     ("libjvm", "10,000"): (0.65, 0.75, 0.9),
     ("libjvm", "10,000, one processor"): (1.0,),
     ("libjvm", "100"): (0.85,),
-    ("libjvm-zlib", "10,000"): (0.45, 1.0, 0.75),
+    ("libjvm-zlib", "10,000"): (0.45, None, 0.75),
     ("libjvm-zlib", "100"): (0.5,),
 }
 """Ratios of wall, CPU and peak to the newest gimli."""
@@ -63,6 +63,11 @@ class Bench:
     def chosen(self, *keys: str) -> list[Subject]:
         """The subjects with these names."""
         return [subject for subject in self.subjects if subject.key in keys]
+
+    @property
+    def with_debug_information(self) -> list[Subject]:
+        """The subjects that have some."""
+        return [subject for subject in self.subjects if subject.debug_bytes]
 
     @property
     def output(self) -> Path:
@@ -98,7 +103,7 @@ def cold(bench: Bench) -> Part:
         ("binary", "addresses", *COSTS, *RATIOS),
     )
     one = ["taskset", "-c", "0"]
-    for subject in filter(lambda subject: subject.debug_bytes, bench.subjects):
+    for subject in bench.with_debug_information:
         ways = [("10,000", 10_000, []), ("100", 100, [])]
         for label, count, bound in [*ways, *[("10,000, one processor", 10_000, one)][: subject.key in LARGE]]:
             profile, addresses, _ = subject.inputs(bench.folder, count)
@@ -107,6 +112,8 @@ def cold(bench: Bench) -> Part:
             ours, newest, *_ = results
             limits = GOALS.get((subject.key, label), ())
             for limit, figure in zip(limits, ("wall", "cpu", "memory"), strict=False):
+                if limit is None:
+                    continue
                 figures = ours.median(figure), newest.median(figure)
                 what = f"cold, {subject.key}, {label}: {figure} to the newest gimli"
                 part.goals.append(Goal(what, figures[0] / figures[1], limit))
@@ -192,7 +199,7 @@ def small(bench: Bench) -> Part:
         part.rows.append([name, result.trouble or figures[0], *figures[1:]])
     version, one, job_alone, job_beside, *_ = (result.median() for result in results.values())
     each = batch(bench)
-    part.rows.append(["a profile more in a batch", seconds(each), "", ""])
+    part.rows.append(["a profile more in a batch", f"{each * 1000:.0f} ms", "", ""])
     part.goals += [
         Goal("`symbolize --version`", version, 0.03, "s"),
         Goal("one address (`addr`)", one, 0.12, "s"),
@@ -247,7 +254,7 @@ def table(bench: Bench) -> Part:
         "from it.",
         ("binary", "command", "1 thread:", "2 threads:", "peak:", "size:", "lookup:", "peak:"),
     )
-    for subject in bench.subjects:
+    for subject in bench.with_debug_information:
         profile, addresses, _ = subject.inputs(bench.folder, 10_000)
         cache = bench.folder / f"tables-{subject.key}"
         made = bench.race([*(bench.ours.index(subject, cache, jobs) for jobs in (1, 2))], min(3, bench.runs))
@@ -289,9 +296,9 @@ def phases(bench: Bench) -> Part:
         "ranges and addresses a second (`benchmarks/decoder.py`); and with all threads.",
         ("binary", *(f"{name}:" for name in columns), "decode, all threads:"),
     )
-    for subject in bench.subjects:
+    for subject in bench.with_debug_information:
         command = [sys.executable, p.HERE / "decoder.py", subject.debug, "--json", "--runs", str(bench.runs)]
-        if not subject.debug_bytes or not (text := bench.once(Contender("decoder", command, keep_output=True))):
+        if not (text := bench.once(Contender("decoder", command, keep_output=True))):
             continue
         found = json.loads(text)
         row = []

@@ -1,6 +1,6 @@
 """Measures symbolize and its peers side by side, and prints the tables of docs/benchmarks.md.
 
-python benchmarks/run.py [--quick] [--only PART...] [--binaries NAME...] [--file NAME=BINARY[,DEBUG]]
+python benchmarks/run.py [--quick] [--write PAGE] [--only PART...] [--binaries NAME...] [--file NAME=BINARY[,DEBUG]]
                          [--peers-python PYTHON]
 
 Commands of a row run in turn, one round that is not counted, then `--runs`, of which the medians are printed. What is
@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))
 
-from page import page  # noqa: E402
+from page import goals, page, replace_section  # noqa: E402
 from parts import PARTS, QUICK, Bench  # noqa: E402
 from peers import Ours, Peers  # noqa: E402
 from subjects import KNOWN, find_subjects  # noqa: E402
@@ -30,6 +30,7 @@ def arguments() -> argparse.ArgumentParser:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"three runs of {', '.join(QUICK)}")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="page whose sections of these titles are replaced")
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--binaries", nargs="+", metavar="NAME", help=f"of these only: {', '.join(KNOWN)}, or a --file")
     parser.add_argument("--file", action="append", default=[], metavar="NAME=BINARY[,DEBUG]", help="another binary")
@@ -66,6 +67,11 @@ def main() -> None:
             start = time.perf_counter()
             parts.append(PARTS[name](bench))
             print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
+    if options.write:
+        text = options.write.read_text()
+        for section in (goals(parts), *(part.markdown for part in parts)):
+            text = replace_section(text, section)
+        options.write.write_text(text)
     shown = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
     print(page(shlex.join(["python", "benchmarks/run.py", *shown]), peers.versions(), subjects, missing, parts))
 

@@ -164,7 +164,7 @@ def test_the_vote() -> None:
 
 def test_only_its_section_is_replaced() -> None:
     """The section of a page is replaced, or comes at the end; the others stay."""
-    replace = module("agreement").replace_section
+    replace = module("page").replace_section
     section = "## Against five engines\n\nnew\n"
     assert replace("# Page\n\ntext\n", section) == f"# Page\n\ntext\n\n{section}"
     old = "# Page\n\n## Against five engines\n\nold\n\n## Other\n\nrest\n"
