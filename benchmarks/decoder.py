@@ -107,7 +107,7 @@ def measure_units(phases: Phases, dwarf: Dwarf, runs: int) -> None:
         return function_segments(owned, parent, unit, lines, claims, problems, Gaps())
 
     segments = phases.add("segments", fastest(runs, segment), len(begin), "ranges")
-    phases.add("rows by vaddr", fastest(runs, lambda: line_rows(lines, segments, unit, claims, problems, Gaps())))
+    phases.add("rows by vaddr", fastest(runs, lambda: line_rows(lines, segments, unit, claims, problems, Gaps(), None)))
     phases.add("decode, all threads", fastest(runs, dwarf.decode, time.perf_counter), len(units.offset), "units")
 
 

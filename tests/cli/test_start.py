@@ -25,8 +25,8 @@ print(*sorted(sys.modules), file=sys.stderr)
     ("arguments", "most", "foreign"),
     [
         pytest.param(["--version"], 26, {"numpy", "json", "shutil"}, id="version"),
-        pytest.param(["addr", BINARY, "0x1"], 131, {"elftools", "capstone", "symbolize.profile"}, id="addr"),
-        pytest.param([PROFILE, "-b", BINARY.parent], 185, {"elftools", "capstone", "symbolize.dwarf"}, id="profile"),
+        pytest.param(["addr", BINARY, "0x1"], 133, {"elftools", "capstone", "symbolize.profile"}, id="addr"),
+        pytest.param([PROFILE, "-b", BINARY.parent], 187, {"elftools", "capstone", "symbolize.dwarf"}, id="profile"),
     ],
 )
 def test_modules(arguments: list[object], most: int, foreign: set[str], tmp_path: Path) -> None:
