@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from symbolize.core.arrays import (
+    NONE,
     Bool,
     Int32,
     Int64,
@@ -115,7 +116,8 @@ def frame_functions(profile: Profile, answer: Answer, mode: Mode) -> tuple[Funct
 
     A function whose code comes from several files is one profile function a file, because a line number of
     the pprof schema counts in its function's file. The line of the declaration is given where it is in that
-    file. Functions are in the order of their first frames, whatever else the table of the binary has.
+    file, or in none that is known: Go says no file for functions that are inlined. Functions are in the order of
+    their first frames, whatever else the table of the binary has.
     """
     frames, functions = answer.frames, answer.frames.functions
     used, row = used_rows(frames.function, len(functions))
@@ -128,7 +130,8 @@ def frame_functions(profile: Profile, answer: Answer, mode: Mode) -> tuple[Funct
     name = add_all(shown.names).astype(np.int32)
     system_name = add_all(shown.system_names).astype(np.int32)
     filename = np.append(add_all(StringArray.of(frames.files).only(files)).astype(np.int32), np.int32(0))
-    declared_here = functions.decl_file[used][function] == np.append(files, -2)[file]
+    declared_in = functions.decl_file[used][function]
+    declared_here = (declared_in == np.append(files, NONE)[file]) | (declared_in == NONE)
     added = Functions(
         name[function],
         system_name[function],

@@ -35,7 +35,7 @@ def resolved(
     frames = [frame for chain in chains for frame in chain]
     linked = sorted({frame[0] for frame in frames})
     declared = names.get("declared", {})
-    files = sorted({frame[1] for frame in frames if frame[1]} | {file for file, _ in declared.values()})
+    files = sorted({frame[1] for frame in frames if frame[1]} | {file for file, _ in declared.values() if file})
     place = {file: i for i, file in enumerate(files)} | {"": -1}
     functions = FunctionNames(
         [name.encode() if not name.startswith("?") else b"" for name in linked],
@@ -159,6 +159,13 @@ def test_function_in_several_files() -> None:
     assert [chain[0][2] for chain in frames_of(made)] == ["a.h", "a.c"]
     starts = made.functions.start_line[made.locations.lines.function]
     assert starts.tolist() == [3, 0]
+
+
+def test_declared_in_no_file() -> None:
+    """The line of a declaration without a file, as Go has it of inlined functions, is one of the file of the code."""
+    made = loaded([Place(0x1000, 1)])
+    expand(made, [resolved([0], [[("f", "a.go", 5, 0)]], declared={"f": ("", 3)})], "default")
+    assert made.functions.start_line[made.locations.lines.function].tolist() == [3]
 
 
 def test_a_name_is_more_than_a_line() -> None:
