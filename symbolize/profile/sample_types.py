@@ -166,7 +166,7 @@ def values_of(profile: Profile, columns: list[Column]) -> tuple[Int64, int]:
     for number, (row, factor) in enumerate(columns):
         if row == NONE:
             continue
-        values = own[:, row]
+        values, factor = own[:, row], min(factor, LARGEST)
         too_large, too_small = values > LARGEST // factor, values < -(LARGEST // factor)
         exceeded += int(np.count_nonzero(too_large | too_small)) if factor > 1 else 0
         result[:, number] = values * factor
