@@ -315,7 +315,7 @@ class DecodedCode:
             if is_jump(mnemonic):
                 target = jump_target(operands)
                 if target is None:
-                    is_open = is_open or not mnemonic.startswith("ret")
+                    is_open = True
                 elif not begin <= target < end:
                     jumps[target] = None
         return Body(np.array(starts, np.uint64), position, list(jumps), is_open or position < end)

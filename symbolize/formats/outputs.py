@@ -76,6 +76,8 @@ class View:
         for name in ("title", "sample_type", "base_title"):
             check_type(name, getattr(self, name), "text", str)
         check_type("trim", self.trim, "a number", int, float)
+        if not 0 <= self.trim <= 1:
+            raise UsageError(f"trim: {self.trim} is not between 0 and 1")
         check_flags(normalize=self.normalize)
         if self.filters is not None or self.base is not None or self.sources is not None:
             from symbolize.analysis import Filters, Sources

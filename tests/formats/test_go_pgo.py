@@ -185,6 +185,12 @@ def test_trim_needs_a_profile_for_a_compiler(tmp_path: Path, capsys: pytest.Capt
     assert not (tmp_path / "out.pb.gz").exists()
 
 
+@pytest.mark.parametrize("trim", [5, -0.1, float("nan")])
+def test_trim_is_a_share(trim: float) -> None:
+    with pytest.raises(UsageError, match=r"^trim: .* is not between 0 and 1$"):
+        symbolize.View(trim=trim)
+
+
 SOURCE = """package main
 
 type Shape interface{ Area(scale int) int }
