@@ -11,7 +11,7 @@ import numpy as np
 
 from symbolize.binaries import BinaryIndex, Servers
 from symbolize.binaries.this_machine import ThisMachine
-from symbolize.core.arrays import Bool, Float64, Int64, UInt64
+from symbolize.core.arrays import Bool, Float64, Int64, UInt32, UInt64
 from symbolize.core.closing import Closeable
 from symbolize.core.cursor import uncompiled
 from symbolize.core.errors import ReadFailure, UsageError, check_type
@@ -267,10 +267,22 @@ class Symbolizer(Closeable):
         from symbolize.resolve.disassembly import disassembly
 
         with self._in_use():
-            profile = Profile.of(profile, "profile").copy()
-            resolutions = self._resolver.resolve_all(profile, also_named=True)
-            self._resolver.forget()
-            return disassembly(profile, resolutions, weights, self._options.demangle)
+            return disassembly(*self._matched_again(profile), weights, self._options.demangle)
+
+    def discriminators(self, profile: Profile | HasProfile) -> UInt32:
+        """The discriminator of each line of a symbolized `profile`, from the binaries that are used for it; 0 where
+        none is known."""
+        from symbolize.resolve.disassembly import discriminators
+
+        with self._in_use():
+            return discriminators(*self._matched_again(profile))
+
+    def _matched_again(self, profile: Profile | HasProfile) -> tuple[Profile, Resolutions]:
+        """A copy of a symbolized profile, and what its mappings are resolved to."""
+        profile = Profile.of(profile, "profile").copy()
+        resolutions = self._resolver.resolve_all(profile, also_named=True)
+        self._resolver.forget()
+        return profile, resolutions
 
     def plan(self, profile: Profile | HasProfile) -> Report:
         """The report on what would be used for `profile`, and what would be missed, without looking anything up.

@@ -40,7 +40,7 @@ from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.core.records import record
 from symbolize.core.terminal import has_colour, width_of
 from symbolize.formats.files import check_inputs, check_terminal
-from symbolize.formats.outputs import GO_PGO, OTHERS, OTLP, OUTPUTS, PPROF, Output, View
+from symbolize.formats.outputs import COMPILERS, GO_PGO, LLVM_PROFILE, OTHERS, OTLP, OUTPUTS, PPROF, Output, View
 
 if TYPE_CHECKING:
     from symbolize.core.arrays import Bool
@@ -100,7 +100,8 @@ def parser() -> Parser:
         metavar="PERCENT",
         type=percentage,
         default=0.0,
-        help=f"of {GO_PGO}: functions on the stacks of a smaller share of\nall samples are {OTHERS} (default: 0)",
+        help=f"of {GO_PGO}: functions on the stacks of a smaller share of\nall samples are {OTHERS}; of "
+        f"{LLVM_PROFILE}: functions\nwith a smaller share are left out (default: 0)",
     )
     add_naming_options(result)
     add_selection_options(result)
@@ -252,8 +253,8 @@ def free_memory() -> None:
 def check_outputs(options: argparse.Namespace, output: Output | None, outputs: Sequence[str]) -> None:
     """Raise UsageError if an output or report would overwrite an input or another one, a report has no name, or an
     output does not show what is asked for."""
-    if options.trim and (output is None or output.name != GO_PGO):
-        raise UsageError(f"--trim has an effect only with --emit {GO_PGO}, which the ending .pgo chooses")
+    if options.trim and (output is None or output.name not in COMPILERS):
+        raise UsageError(f"--trim has an effect only with --emit {' or '.join(COMPILERS)}")
     for each in outputs if output is None or output.is_binary else ():
         check_terminal(each)
     reports = filter(None, (options.folded_report, options.missing, options.report_file))
@@ -375,7 +376,12 @@ def write_output(run: ProfileRun, profile: Profile, path: str, name: str) -> Non
     if is_kept(run.output, path, profile):
         run.reports.keeps(path)
         return
-    view = View(os.path.basename(name), filters=filters_of(run.options), trim=run.options.trim / 100)
+    view = View(
+        os.path.basename(name),
+        filters=filters_of(run.options),
+        trim=run.options.trim / 100,
+        discriminators=run.symbolizer.discriminators,
+    )
     write(profile, path, emit=run.output.name, view=view)
 
 

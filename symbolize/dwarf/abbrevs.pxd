@@ -10,6 +10,7 @@ cdef class AbbrevTables:
     cdef long long[::1] offset_sizes
     cdef long long[::1] versions
     cdef object lock
+    cdef bint has_discriminators
     cdef Py_ssize_t abbreviations
     cdef Py_ssize_t attributes
     cdef Py_ssize_t operations
@@ -36,7 +37,7 @@ cdef class AbbrevTables:
     cdef int need(self, Py_ssize_t table) except -1 nogil
 
 cpdef fill_tables(AbbrevTables tables, const long long[::1] selected)
-cdef int read_operation(unsigned long long name, unsigned long long form, int skipped) noexcept nogil
+cdef int read_operation(unsigned long long name, unsigned long long form, int skipped, bint has_discriminators) noexcept nogil
 cdef int skip_operation(unsigned long long form, int address_size, int offset_size, int version) noexcept nogil
 
 cdef long long find_abbreviation(const unsigned char[::1] data, Cursor c, unsigned long long wanted) noexcept nogil

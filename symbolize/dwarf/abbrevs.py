@@ -82,13 +82,18 @@ def skip_operation(
     return OP_BAD
 
 
-def read_operation(name: cython.ulonglong, form: cython.ulonglong, skipped: cython.int) -> cython.int:
-    """How the walk reads an attribute of a function with code; `skipped` is its skip operation.
+def read_operation(
+    name: cython.ulonglong, form: cython.ulonglong, skipped: cython.int, has_discriminators: cython.bint
+) -> cython.int:
+    """How the walk reads an attribute of a function with code; `skipped` is its skip operation. With
+    `has_discriminators` that of a call is taken for its column.
 
     The attribute from bit READ_ATTRIBUTE_SHIFT on, 0 if unused; below it a number of bytes, possibly READ_RELATIVE to
     the unit, or READ_VALUE, which the reader reads.
     """
     attribute: cython.int = 0
+    if has_discriminators and name in (DW_AT_call_column, DW_AT_GNU_discriminator):
+        name = DW_AT_call_column if name == DW_AT_GNU_discriminator else 0
     if name in (
         DW_AT_low_pc,
         DW_AT_high_pc,
@@ -134,8 +139,11 @@ class AbbrevTables:
     DW_FORM_implicit_const, and not written for others: the tables of a large binary fill some megabytes.
     """
 
-    def __init__(self, data, offsets, address_sizes, offset_sizes, versions):  # type: ignore[no-untyped-def]
+    def __init__(  # type: ignore[no-untyped-def]
+        self, data, offsets, address_sizes, offset_sizes, versions, *, has_discriminators
+    ):
         count = len(offsets)
+        self.has_discriminators = has_discriminators
         self.data = data
         self.offsets = memoryview(offsets)
         self.address_sizes = memoryview(address_sizes)
@@ -294,7 +302,9 @@ def fill_tables(tables: AbbrevTables, selected: cython.const[cython.longlong][::
                             sibling_at = size
                         has_sibling = True
                         operation = OP_SIBLING | (4 << OP_SIZE_SHIFT)
-                    tables.attribute_read[attribute - 1] = read_operation(name, form, operation)
+                    tables.attribute_read[attribute - 1] = read_operation(
+                        name, form, operation, tables.has_discriminators
+                    )
                     if operation & OP_KIND == OP_FIXED or operation & OP_KIND == OP_SIBLING:
                         size += operation >> OP_SIZE_SHIFT
                         if size > MAX_FIXED_SIZE:

@@ -74,6 +74,7 @@ DW_AT_GNU_dwo_name = 0x2130
 DW_AT_GNU_dwo_id = 0x2131
 DW_AT_GNU_ranges_base = 0x2132
 DW_AT_GNU_addr_base = 0x2133
+DW_AT_GNU_discriminator = 0x2136
 
 DW_FORM_addr = 0x01
 DW_FORM_block2 = 0x03
@@ -163,6 +164,7 @@ DW_LNS_set_isa = 0x0C
 DW_LNS_extended_op = 0x00
 DW_LNE_end_sequence = 0x01
 DW_LNE_set_address = 0x02
+DW_LNE_set_discriminator = 0x04
 DW_LNCT_path = 0x01
 DW_LNCT_directory_index = 0x02
 
@@ -256,6 +258,7 @@ MAX_CODE = 0x7FFFFFFF
 """Larger codes of abbreviations are unknown."""
 TAG_BITS = 64
 """Tags that fit into a set of bits."""
+NO_OPCODE = -1
 LAST_OPCODE = 255
 MAX_ADDRESS = 8
 """Bytes of the operand of DW_LNE_set_address."""

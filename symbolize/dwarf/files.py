@@ -107,7 +107,7 @@ class FileTables:
 
         A program belongs to all units that name it; its files are those of the first (R255, claims of units).
         """
-        tables = LineTables()
+        tables = LineTables(self._sections.has_discriminators)
         size = 0
         first = self._first_units
         unit_of_program = distinct(first[units])

@@ -12,6 +12,7 @@ cdef class LineTables:
     cdef public Py_ssize_t row_count
     cdef Py_ssize_t row_capacity
     cdef public long long emitted
+    cdef bint has_discriminators
 
     cdef public unsigned long long[::1] begin
     cdef public unsigned long long[::1] end

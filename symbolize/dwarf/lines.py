@@ -23,13 +23,15 @@ ENTRIES = ("name", "directory")
 class LineTables:
     """Decoded line programs.
 
-    Rows: `address`, `file` (as the program counts files), `line`, `column`. Sequences `[begin, end)` own the rows
+    Rows: `address`, `file` (as the program counts files), `line`, `column`, which is the discriminator if
+    `has_discriminators` (R493, discriminators for columns). Sequences `[begin, end)` own the rows
     `[first_row, last_row)` and belong to `program`. `emitted` counts all rows, not only those that are kept. File table
     entries: `name` (a string reference) and `directory`; directories are entries too. The others are of the last
     program: `version`, 0 if its header is corrupt; `length` in bytes; numbers of directories and files; its opcodes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, has_discriminators: bool = False) -> None:
+        self.has_discriminators = has_discriminators
         self.row_count = self.row_capacity = self.emitted = 0
         self.sequence_count = self.sequence_capacity = 0
         self.entry_count = self.entry_capacity = 0
@@ -213,6 +215,8 @@ def run(  # type: ignore[no-untyped-def]
     file: cython.ulonglong = 1
     line: cython.ulonglong = 1
     column: cython.ulonglong = 0
+    kept: cython.ulonglong = 0 if tables.has_discriminators else MASK64  # of the column behind a row
+    column_opcode: cython.int = NO_OPCODE if tables.has_discriminators else DW_LNS_set_column
     previous: cython.ulonglong = 0
     row_file: cython.uint
     row_line: cython.uint
@@ -275,7 +279,7 @@ def run(  # type: ignore[no-untyped-def]
                             else:
                                 operand = c.uleb()
                             pos = c.pos
-                        if opcode == DW_LNS_set_column:
+                        if opcode == column_opcode:
                             column = operand
                         elif opcode == DW_LNS_set_file:
                             file = operand
@@ -310,6 +314,9 @@ def run(  # type: ignore[no-untyped-def]
                                 address = c.uint(cython.cast(cython.int, length) - 1)
                                 jumped |= emitted and address < previous
                             op_index = 0
+                        elif opcode == DW_LNE_set_discriminator and kept == 0:
+                            c.pos = pos + 1
+                            column = c.uleb()
                         pos = after  # R51, extended opcodes
                     elif opcode == DW_LNS_fixed_advance_pc:
                         c.pos = pos
@@ -350,6 +357,7 @@ def run(  # type: ignore[no-untyped-def]
                 row_file = file if file < MASK32 else MASK32
                 row_line = line
                 row_column = column if column < MASK32 else 0
+                column &= kept
                 stored = (
                     unsorted != 0
                     or count == first

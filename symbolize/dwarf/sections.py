@@ -34,7 +34,8 @@ class DebugSections:
     demand).
 
     `is_split` marks the `.dwo` sections of a split unit, whose tables have other bases (R78, bases of split units). If
-    `holds_types`, `info` is a `.debug_types`, whose unit headers have a signature.
+    `holds_types`, `info` is a `.debug_types`, whose unit headers have a signature. If `has_discriminators`, the columns
+    of lines and calls that are read are their discriminators (R493, discriminators for columns).
     """
 
     info: Buffer = b""
@@ -50,6 +51,7 @@ class DebugSections:
     big_endian: bool = False
     is_split: bool = False
     holds_types: bool = False
+    has_discriminators: bool = False
 
 
 def holds_code(kind: UInt8) -> Bool:

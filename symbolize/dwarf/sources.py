@@ -330,6 +330,7 @@ class DwarfSources:
                     rnglists=sections.rnglists or main.rnglists,
                     big_endian=main.big_endian,
                     is_split=True,
+                    has_discriminators=main.has_discriminators,
                 )
             )
             if source is None:

@@ -203,7 +203,8 @@ def read_units(sections) -> tuple[Reader, np.ndarray, np.ndarray, np.ndarray]:  
     table = np.empty(count, np.int64)
     table[order] = np.cumsum(new) - 1
     units.table = memoryview(table)
-    tables = AbbrevTables(sections.abbrev, *(np.ascontiguousarray(row[new]) for row in keys))
+    shapes = (np.ascontiguousarray(row[new]) for row in keys)
+    tables = AbbrevTables(sections.abbrev, *shapes, has_discriminators=sections.has_discriminators)
     reader = make_reader(sections, units, tables)
     begins, ends, owners = collect_root_ranges(reader, sections.abbrev)
     return reader, begins, ends, owners

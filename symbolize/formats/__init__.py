@@ -116,15 +116,25 @@ def write(
 
     The ending of the path decides what is written: gzipped pprof without one, or a view of the profile as for
     `cpu.otlp`, `cpu.html`, `cpu.svg`, `cpu.folded`, `cpu.speedscope.json`, `cpu.firefox.json`, `cpu.txt`,
-    `cpu.csv`, `cpu.parquet` and `default.pgo`; `emit` ("pprof", "otlp", "html", "svg", "folded", "speedscope",
-    "firefox", "text", "csv", "parquet", "go-pgo") overrides it. `view` says what is shown, and what of the profile a
-    pprof or OTLP file has. A file appears at its path whole or not at all; equal profiles give equal bytes. Raises
-    OutputError, and UsageError for another ending, for a terminal that would get a binary file, and for the file that
-    the profile was read from.
+    `cpu.csv`, `cpu.parquet`, `default.pgo` and `program.afdo`; `emit` ("pprof", "otlp", "html", "svg", "folded",
+    "speedscope", "firefox", "text", "csv", "parquet", "go-pgo", "llvm-profile") overrides it. `view` says what is
+    shown, and what of the profile a pprof or OTLP file has. A file appears at its path whole or not at all; equal
+    profiles give equal bytes. Raises OutputError, and UsageError for another ending, for a terminal that would get a
+    binary file, and for the file that the profile was read from.
     """
     from symbolize.core.errors import check_type
     from symbolize.formats.files import check_inputs, write_pieces
-    from symbolize.formats.outputs import GO_PGO, OTLP, PPROF, PROFILES, View, output_of, view_pieces, written
+    from symbolize.formats.outputs import (
+        GO_PGO,
+        LLVM_PROFILE,
+        OTLP,
+        PPROF,
+        PROFILES,
+        View,
+        output_of,
+        view_pieces,
+        written,
+    )
     from symbolize.profile import Profile
 
     profile = Profile.of(profile, "profile")
@@ -133,10 +143,14 @@ def write(
     if path:
         check_inputs([*filter(None, [profile.source]), *profile.inputs], [path])
     output = output_of(path, emit, PPROF)
+    if output.name == LLVM_PROFILE:
+        from symbolize.formats.compilers.llvm import with_discriminators
+
+        profile = with_discriminators(profile, view.discriminators if view is not None else None)
     if output.name in PROFILES and view is not None:
         profile = written(output, profile, view)
     if output.name == GO_PGO:
-        from symbolize.formats.go_pgo import go_pgo
+        from symbolize.formats.compilers.go import go_pgo
 
         profile = go_pgo(profile, view.trim if view is not None else 0.0)
     if output.name in (PPROF, GO_PGO):
@@ -147,6 +161,10 @@ def write(
         from symbolize.formats.otlp import writer as otlp
 
         write_pieces(otlp.pieces(profile), destination)
+    elif output.name == LLVM_PROFILE:
+        from symbolize.formats.compilers.llvm import llvm_profile
+
+        write_pieces(llvm_profile(profile, view.trim if view is not None else 0.0), destination, output.is_binary)
     else:
         write_pieces(view_pieces(output, profile, view or View()), destination, output.is_binary)
 

@@ -1,7 +1,7 @@
 """The kinds of files that a profile can be written as, by the ending of their names."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import chain
@@ -11,6 +11,7 @@ from symbolize.core.errors import UsageError, check_flags, check_type, printable
 
 if TYPE_CHECKING:
     from symbolize.analysis import Filters, Sources
+    from symbolize.core.arrays import UInt32
     from symbolize.core.disassembly import Disassembler
     from symbolize.profile import Profile
 
@@ -18,9 +19,12 @@ GZIP: Final = ".gz"
 PPROF: Final = "pprof"
 OTLP: Final = "otlp"
 GO_PGO: Final = "go-pgo"
+LLVM_PROFILE: Final = "llvm-profile"
 OTHERS: Final = "[others]"
 """The function in a profile for a compiler that stands for code without a name and for functions with small values."""
-PROFILES: Final = (PPROF, OTLP, GO_PGO)
+COMPILERS: Final = (GO_PGO, LLVM_PROFILE)
+"""The kinds that compilers read."""
+PROFILES: Final = (PPROF, OTLP, *COMPILERS)
 """The kinds that are profiles, the first two of which keep all of one. The others are views of it."""
 
 
@@ -48,6 +52,7 @@ OUTPUTS: Final = (
     Output("csv", (".csv",)),
     Output("parquet", (".parquet",), True),
     Output(GO_PGO, (".pgo",), True),
+    Output(LLVM_PROFILE, (".afdo",)),
 )
 
 
@@ -57,8 +62,9 @@ class View:
     name or number (empty: the profile's own), the samples and frames that `filters` leave, the `base` that it is
     compared with, with `normalize` scaled to its totals, where `sources` are found, and what gives the `disassembly` of
     the profile, which a page has. A pprof file has what the filters leave, and that sample type as its default. In a
-    profile for a compiler functions on the stacks of less than the share `trim` of all samples are `OTHERS`.
-    `caveats`, and `named_samples`, the mark of samples that have names, are set when it is written."""
+    profile for a compiler functions on the stacks of less than the share `trim` of all samples are `OTHERS`; from one
+    for LLVM they are left out, and it has what `discriminators` gives for the lines of the profile. `caveats`, and
+    `named_samples`, the mark of samples that have names, are set when it is written."""
 
     title: str = ""
     sample_type: str = ""
@@ -71,6 +77,7 @@ class View:
     named_samples: str = ""
     disassembly: "Disassembler | None" = None
     trim: float = 0.0
+    discriminators: "Callable[[Profile], UInt32] | None" = None
 
     def __post_init__(self) -> None:
         for name in ("title", "sample_type", "base_title"):

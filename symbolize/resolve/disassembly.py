@@ -1,12 +1,12 @@
-"""The machine code at the locations of a profile that have most value of their own, read from the files that answer
-for them."""
+"""What outputs show of code beside names, read from the files that answer for the locations of a profile: the machine
+code of those that have most value of their own, and the discriminators of lines."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Float64, Int64, UInt64, distinct, distinct_inverse
+from symbolize.core.arrays import Float64, Int64, UInt32, UInt64, distinct, distinct_inverse, offsets_of, ranges
 from symbolize.core.disassembly import CodeBlock, Disassembly, Instruction
 from symbolize.core.errors import ReadFailure, first_names, printable
 from symbolize.core.mapped_names import module_name
@@ -164,3 +164,33 @@ def decoded(sampled: SampledCode, spans: Sequence[tuple[int, int]], mode: Mode) 
 def text_of(name: bytes, most: int) -> str:
     """The end of a name or path as text, as in a profile."""
     return name.decode("utf-8", "backslashreplace")[-most:]
+
+
+def discriminators(profile: Profile, resolutions: Resolutions) -> UInt32:
+    """The discriminator of each line of a profile, in the lower half how often the code was duplicated (0: not at all)
+    above it; 0 where its binary is not at hand, or says otherwise of the lines of the location (R493, discriminators
+    for columns)."""
+    locations = profile.locations
+    offsets, line = locations.line_offsets, locations.lines.line
+    found = np.zeros(len(line), np.uint32)
+    for binary, parts in resolutions.by_binary():
+        if not isinstance(binary, Binary):
+            continue
+        rows, vaddrs = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "vaddrs"))
+        order = np.argsort(vaddrs, kind="stable")
+        rows, vaddrs = rows[order], vaddrs[order]
+        own = binary.with_discriminators()
+        try:
+            frames = frames_at(own, vaddrs)
+        except ReadFailure:
+            continue
+        finally:
+            own.forget()
+        counts = np.diff(frames.offsets)
+        same = np.flatnonzero(counts == np.diff(offsets)[rows])
+        at, of = ranges(offsets[:-1][rows[same]], counts[same]), ranges(frames.offsets[:-1][same], counts[same])
+        differs = offsets_of(line[at] != frames.line[of])
+        ends = offsets_of(counts[same])
+        agrees = np.repeat(differs[ends[1:]] == differs[ends[:-1]], counts[same])
+        found[at[agrees]] = frames.column[of[agrees]]
+    return found

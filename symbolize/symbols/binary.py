@@ -65,17 +65,23 @@ class Binary:
     tables; R142, DWARF and symbols apart). `loaded` defines the segments; `shift` is added to its vaddrs to get those
     of `images` (R145, distance of a debug file). A whole table is retained, also in `cache` if given. `finder` proposes
     paths of split units and the supplementary file. `is_kept`: whether the whole table is in the cache, None if there
-    is none or further files are missing. `refused` are sentences about files that do not fit.
+    is none or further files are missing. `refused` are sentences about files that do not fit. If it
+    `has_discriminators`, frames have these for columns.
     """
 
     def __init__(
-        self, images: Sequence[ElfImage], finder: Finder | None = None, cache: TableCache | None = None
+        self,
+        images: Sequence[ElfImage],
+        finder: Finder | None = None,
+        cache: TableCache | None = None,
+        has_discriminators: bool = False,
     ) -> None:
         ordered = agreeing(sorted(images, key=source_rank))
         self.refused: list[str] = []
         self.loaded, self.images, self.shift = aligned(ordered, self.refused)
         self._finder = finder
         self._cache = cache
+        self._has_discriminators = has_discriminators
         self._whole: SymbolTable | None = None
         self.is_kept: bool | None = None
         self._content = ""
@@ -99,6 +105,11 @@ class Binary:
     def rank(self) -> int:
         """DWARF beats symbols beats exported symbols: 0 to 3, the lower the better."""
         return source_rank(self.images[0])
+
+    def with_discriminators(self) -> Binary:
+        """The same files, whose frames have discriminators for columns (R493, discriminators for columns); they stay
+        open if it is forgotten."""
+        return Binary(self.files, self._finder, has_discriminators=True)
 
     def differs_from(self, other: Binary) -> str:
         """Why `other`, which has the same build id, is not used beside this one, in a sentence."""
@@ -394,7 +405,7 @@ class Binary:
         if self._made is None:
             from symbolize.symbols.build import Builder
 
-            self._made = Builder(self.images, self._finder)
+            self._made = Builder(self.images, self._finder, self._has_discriminators)
         return self._made
 
     def forget(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from symbolize.core.arrays import UInt64, distinct, is_among, layer_at
 from symbolize.core.parallel import beside
 from symbolize.dwarf.decode import Decoded, Dwarf
+from symbolize.dwarf.producers import unpacked_discriminators
 from symbolize.elf import ElfImage
 from symbolize.elf.gotable import go_table
 from symbolize.names import scope_text
@@ -27,9 +29,9 @@ MAX_PIECES = 64
 
 class Builder:
     """Reads the files of a binary, once, and builds its tables, from `dwarf` or else `listing`, the line table of
-    Go."""
+    Go. With `has_discriminators` these have discriminators for columns."""
 
-    def __init__(self, images: Sequence[ElfImage], finder: Finder | None) -> None:
+    def __init__(self, images: Sequence[ElfImage], finder: Finder | None, has_discriminators: bool = False) -> None:
         self._images = images
         debug = next((image for image in images if image.has_dwarf), None)
         self.dwarf: Dwarf | None = None
@@ -39,7 +41,7 @@ class Builder:
         try:
             if debug is not None:
                 self._files = CompanionFiles(debug, finder)
-                sections, code = debug_sections(debug), debug.code_ranges
+                sections, code = debug_sections(debug, has_discriminators), debug.code_ranges
                 self.dwarf = Dwarf(sections, code, self._files, scope_text, lambda vaddr: self.symbols.names_at(vaddr))
                 self.dwarf.witness = SymbolWitness(self.dwarf, self._symbols)
             else:
@@ -67,6 +69,10 @@ class Builder:
                 decoded = decode_for(dwarf, vaddrs, self._symbols)
             elif dwarf is not None:
                 decoded, resolved = dwarf.decode_beside(partial(resolve_nodes, dwarf))
+            if dwarf is not None and dwarf.sections.has_discriminators:
+                base, copies = unpacked_discriminators(dwarf.sources, decoded.row_column, decoded.row_unit)
+                of_call, _ = unpacked_discriminators(dwarf.sources, decoded.node_call_column, decoded.node_unit)
+                decoded = replace(decoded, row_column=base | copies << np.uint32(16), node_call_column=of_call)
             table = assemble(dwarf, decoded, self.symbols, vaddrs, callers, resolved)
         # Two threads note them, each when it comes to it.
         table.problems = [f"{image.path}: {problem}" for image in images for problem in sorted(image.problems)]

@@ -37,7 +37,7 @@ class Finder(Protocol):
         """Files that may be the supplementary file with an id."""
 
 
-def debug_sections(image: ElfImage) -> DebugSections:
+def debug_sections(image: ElfImage, has_discriminators: bool = False) -> DebugSections:
     """The debug sections that lookups need, decompressed (R100, decompression on demand) and relocated (R93, relocated
     debug sections)."""
     read = section_reader(image)
@@ -47,7 +47,14 @@ def debug_sections(image: ElfImage) -> DebugSections:
 
     # .debug_info is about as large as all others together.
     largest, others = together(lambda: contents(SECTIONS[:1]), lambda: contents(SECTIONS[1:]))
-    return DebugSections(**largest, **others, big_endian=image.big_endian, is_split=False, holds_types=False)
+    return DebugSections(
+        **largest,
+        **others,
+        big_endian=image.big_endian,
+        is_split=False,
+        holds_types=False,
+        has_discriminators=has_discriminators,
+    )
 
 
 class CompanionFiles:
@@ -199,7 +206,8 @@ class CompanionFiles:
 def split_sections(image: ElfImage, join: Callable[[Sequence[Buffer]], Buffer]) -> DebugSections:
     """The `.dwo` sections of a file; `join` makes one of those of one name, as type units have."""
     parts = {name: join(image.all_contents(f".debug_{name}.dwo")) for name in SPLIT_SECTIONS}
-    return DebugSections(**parts, big_endian=image.big_endian, is_split=True, holds_types=False)
+    big = image.big_endian
+    return DebugSections(**parts, big_endian=big, is_split=True, holds_types=False, has_discriminators=False)
 
 
 def identity(image: ElfImage, link: Link) -> bytes:

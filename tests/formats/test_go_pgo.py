@@ -10,7 +10,7 @@ import pytest
 import symbolize
 from symbolize.cli.main import main
 from symbolize.core.errors import UsageError
-from symbolize.formats.go_pgo import go_pgo
+from symbolize.formats.compilers.go import go_pgo
 from symbolize.profile import Profile
 from tests.support.fixture_files import FIXTURES
 from tests.support.needs import find

@@ -53,6 +53,7 @@ DEBIAN = {
         "llvm-dwarfdump-19",
         "llvm-gsymutil-19",
         "llvm-objdump-19",
+        "llvm-profdata-19",
         "llvm-readobj-19",
         "llvm-symbolizer-19",
     ],
