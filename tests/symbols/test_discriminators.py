@@ -1,5 +1,6 @@
 """Discriminators of rows and inlined calls, against llvm-symbolizer."""
 
+import io
 import json
 import subprocess
 from pathlib import Path
@@ -7,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import symbolize
 from symbolize.binaries import BinaryIndex, Companions
 from symbolize.core.arrays import Int64
 from symbolize.elf import ElfImage
 from symbolize.symbols import Binary
 from tests.support.fixture_files import FIXTURES
 from tests.support.needs import find
+from tests.support.pprof_writer import Mapping, Place, profile
 
 SOURCE = FIXTURES / "src" / "spectra" / "resonance.cc"
 CLANG = ("clang++-19", "-O3", "-mavx2", "-fdebug-info-for-profiling")
@@ -101,3 +104,25 @@ def test_tables_have_columns_as_before(tmp_path: Path) -> None:
     assert columns[0] == columns[1]
     assert columns[0] != used.with_discriminators().table(vaddrs).lookup(vaddrs).column.tolist()
     image.close()
+
+
+@pytest.mark.needs("clang++-19")
+def test_lines_of_a_profile(tmp_path: Path) -> None:
+    """Each line of a location has its own; where lines are others than those of the binary none has."""
+    path = library(tmp_path, *CLANG, "-g")
+    vaddrs = np.arange(0x2200, 0x2800)
+    places = [Place(0x7F0000000000 + vaddr, 1) for vaddr in vaddrs.tolist()]
+    image = ElfImage.open(str(path))
+    mapping = Mapping(0x7F0000000000, 0x7F0000100000, 0, str(path), image.build_id or "")
+    image.close()
+    data = profile([mapping], [([place], [1]) for place in places])
+    with symbolize.Symbolizer([tmp_path]) as symbolizer:
+        given = symbolizer.symbolize(symbolize.load(io.BytesIO(data))).profile
+        found = symbolizer.discriminators(given).tolist()
+        pairs = list(zip(given.locations.lines.line.tolist(), found, strict=True))
+        assert any(mark for _, mark in pairs)
+        assert pairs == [pair for pairs in found_at(path, vaddrs) for pair in pairs]
+        given.locations.lines.line = given.locations.lines.line + 1
+        assert not symbolizer.discriminators(given).any()
+    with symbolize.Symbolizer() as nothing:
+        assert not nothing.discriminators(given).any()
