@@ -177,6 +177,11 @@ def test_calls_once_a_sample() -> None:
     assert text == "main:3:0\n 2: 3 _Z4workRK4Item:2\n_Z4workRK4Item:2:0\n 3: 2 main:5\n"
 
 
+def test_callers_of_unknown_lines_have_no_calls() -> None:
+    unknown = Place(0x400300, 1, (frame("_ZN4Item4sizeEv", 0), frame("_Z4workRK4Item", 25)))
+    assert written(loaded([([MAIN, unknown], [2])])) == "main:2:0\n 2: 2\n"
+
+
 def test_along_frame_pointers_the_caller_of_a_leaf_is_not_sure() -> None:
     given = replace(loaded([([INLINED, WORK, MAIN], [2]), ([MAIN], [1])]), stack_source=StackSource.FRAME_POINTERS)
     assert " 2: 1 _Z4workRK4Item:2\n" in written(given)

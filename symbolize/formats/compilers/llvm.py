@@ -18,7 +18,7 @@ from symbolize.core.budget import Budget
 from symbolize.formats.compilers.values import sampled_columns
 from symbolize.formats.outputs import LLVM_PROFILE
 from symbolize.formats.stand_ins import KERNEL_HALF
-from symbolize.profile import Profile, StackSource
+from symbolize.profile import Profile, StackSource, lines_per_location
 from symbolize.profile.combine import number_rows
 from symbolize.profile.sample_types import LARGEST, values_of
 
@@ -78,13 +78,15 @@ class SampledFunctions:
         linked = np.where(functions.system_name != 0, functions.system_name, functions.name)
         names = (LINKED.match(strings[name]) for name in linked.tolist())
         self.names = [found[1] if found is not None else b"" for found in names]
-        start = functions.start_line[lines.function]
-        offset, discriminator = (lines.line - start) & MASK, lines.column & MASK
-        is_known = (start > 0) & (lines.line > 0)
+        is_named = np.array([bool(name) for name in self.names], np.bool_) & (functions.start_line > 0)
+        is_known = is_named[lines.function] & (lines.line > 0)
+        offset, discriminator = (lines.line - functions.start_line[lines.function]) & MASK, lines.column & MASK
         self.places = np.where(is_known, offset << 16 | discriminator, NONE).tolist()
         self.copies = np.maximum(lines.column >> 16, 1).tolist()
         self.functions = lines.function.tolist()
-        self.has_start = (functions.start_line > 0).tolist()
+        self.is_named = is_named.tolist()
+        sizes = np.diff(locations.line_offsets)
+        self.is_whole = (lines_per_location(profile, is_known) == sizes) & (sizes > 0) & (sizes <= MAX_DEPTH)
         self.offsets = locations.line_offsets.tolist()
         self.profile = profile
         self.bodies: dict[tuple[Place, bytes], CodeSamples] = {}
@@ -119,15 +121,19 @@ class SampledFunctions:
         at = np.flatnonzero(is_callee)
         callee, caller = samples.locations[at], samples.locations[at + 1]
         is_kernel, has_lines = locations.address >= np.uint64(KERNEL_HALF), locations.has_lines()
-        is_call = has_lines[callee] & has_lines[caller] & (is_kernel[caller] | ~is_kernel[callee])
+        is_call = has_lines[callee] & self.is_whole[caller] & (is_kernel[caller] | ~is_kernel[callee])
         at, callee, caller = at[is_call], callee[is_call], caller[is_call]
         called = locations.lines.function[locations.line_offsets[1:][callee] - 1]
         calls, which = distinct_inverse(pair(self.code[caller], called))
         sample, call = unpair(distinct(pair(np.searchsorted(offsets, at, side="right") - 1, which)))
         sums = np.bincount(call, counts[sample], minlength=len(calls))
+        last, body, place = NONE, None, NONE
         for code, function, count in zip(*(each.tolist() for each in (*unpair(calls), sums)), strict=True):
             name = self.names[function]
-            body, place = self.body_of(int(self.location[code]), 0.0) if name and count else (None, NONE)
+            if not name or not count:
+                continue
+            if code != last:  # a location may have many frames, and call many functions
+                last, (body, place) = code, self.body_of(int(self.location[code]), 0.0)
             if body is not None:
                 of_place = body.calls.setdefault(place, {})
                 of_place[name] = of_place.get(name, 0.0) + count
@@ -139,10 +145,9 @@ class SampledFunctions:
         bodies, body, place = self.bodies, None, NONE
         for row in range(last - 1, first - 1, -1):
             function = self.functions[row]
-            name = self.names[function]
-            if not name or not self.has_start[function] or last - row > MAX_DEPTH:
+            if not self.is_named[function] or last - row > MAX_DEPTH:
                 return None, NONE
-            body = bodies.setdefault((place, name), CodeSamples())
+            body = bodies.setdefault((place, self.names[function]), CodeSamples())
             body.total += count
             bodies, place = body.inlined, self.places[row]
             if place == NONE:
