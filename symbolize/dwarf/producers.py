@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import Bool, Int64, UInt32, distinct_inverse, is_among
+from symbolize.core.arrays import Bool, Int32, Int64, UInt32, distinct_inverse, is_among
 from symbolize.dwarf.constants import NOWHERE, DW_AT_producer
 from symbolize.dwarf.names import read_die
 from symbolize.dwarf.qualify import UNSCOPED_LANGUAGES
@@ -26,12 +26,12 @@ def producers_of(sources: DwarfSources, source: Source, units: Int64) -> list[by
     return [sources.string(source.tagged_one(name)) if name != NOWHERE else b"" for name in names]
 
 
-def unpacked_discriminators(sources: DwarfSources, packed: UInt32, unit: Int64) -> tuple[UInt32, UInt32]:
+def unpacked_discriminators(sources: DwarfSources, packed: UInt32, unit: Int32 | Int64) -> tuple[UInt32, UInt32]:
     """What tells code on one line apart, and how often the compiler duplicated the code (0: not at all), of the
     discriminators of code in units of the binary (R493, discriminators for columns). Those of gcc, which counts
     otherwise, are 0: no compiler but its own finds what it counted."""
-    units, which = distinct_inverse(unit)
-    is_gnu = np.array([name.startswith(b"GNU ") for name in producers_of(sources, sources.main, units)], np.bool_)
+    of_code, which = distinct_inverse(unit.astype(np.int64))
+    is_gnu = np.array([name.startswith(b"GNU ") for name in producers_of(sources, sources.main, of_code)], np.bool_)
     packed = np.where(is_gnu[which], np.uint32(0), packed)
     base = _first_number(packed)
     return base, _first_number(np.where(packed & 1, packed >> 1, packed >> np.where(packed & 0x40, 14, 7)))
