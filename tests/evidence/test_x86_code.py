@@ -10,7 +10,7 @@ import pytest
 from symbolize.elf import ElfImage
 from symbolize.elf.call_frames import frame_ranges
 from symbolize.evidence import x86_code
-from symbolize.evidence.code import body_of, is_jump, jump_target
+from symbolize.evidence.code import FILLING, PADDING, body_of, is_jump, jump_target
 from symbolize.evidence.x86_code import TABLES, X86Function, decoded
 from tests.support.fixture_files import BINARIES
 from tests.support.interpreted import load_source
@@ -95,6 +95,18 @@ def test_cut_off(code: str) -> None:
     found = decoded(whole, len(whole))
     assert found is not None
     assert (found.count, found.end) == (1, len(whole))
+
+
+@pytest.mark.parametrize("mode", [capstone.CS_MODE_64, capstone.CS_MODE_32])
+def test_filling(mode: int) -> None:
+    """Each piece of what fills space between functions is one NOP or INT3; a piece that is cut off is none."""
+    long = (b"\0", b"\x40\0", b"\x44\0\0", b"\x80\0\0\0\0", b"\x84\0\0\0\0\0")
+    pieces = [b"\x90", *(segment + b"\x0f\x1f" + each for segment in (b"", b"\x2e") for each in long)]
+    for piece in [b"\xcc", *(b"\x66" * count + piece for count in range(7) for piece in pieces)]:
+        ((_, size, mnemonic, _),) = capstone.Cs(capstone.CS_ARCH_X86, mode).disasm_lite(piece, 0)
+        assert (size, mnemonic in PADDING) == (len(piece), True), piece.hex()
+        assert FILLING.fullmatch(piece + piece)
+        assert not FILLING.fullmatch(piece + piece[:-1]) or len(piece) == 1
 
 
 def test_interpreted() -> None:
