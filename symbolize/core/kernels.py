@@ -576,12 +576,12 @@ def lay_rows(
                     stop = addresses[k + 1] if k + 1 < last_rows[i] and addresses[k + 1] < ends[i] else ends[i]
                 elif i + 1 == n or begins[i + 1] != ends[i]:
                     start = ends[i]
-                    stop = begins[i + 1] if i + 1 < n else MASK64
+                    stop = begins[i + 1] if i + 1 < n else 0  # 2⁶⁴
                 else:
                     break
                 if asked is not None:
                     next_asked = first_from(asked, next_asked, start)
-                    wanted = next_asked < len(asked) and asked[next_asked] < stop
+                    wanted = next_asked < len(asked) and asked[next_asked] <= (stop - 1) & MASK64
                 if wanted or before:
                     if len(starts):
                         starts[count] = start

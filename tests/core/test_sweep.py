@@ -298,7 +298,7 @@ def test_lay_rows(data: st.DataObject) -> None:
     inputs = [np.array([piece[i] for piece in pieces], "u8" if i < 2 else "i8") for i in range(4)]
     inputs.append(np.array(addresses, np.uint64))
     nothing = memoryview(np.zeros(0, np.uint64)), memoryview(np.zeros(0, np.int64))
-    everywhere = range(position + 2)
+    everywhere = [*range(position + 2), (1 << 64) - 1]
     some = data.draw(st.none() | st.sets(st.sampled_from(everywhere)))
     asked = None if some is None else memoryview(np.array(sorted(some), np.uint64))
     count = lay_rows(*map(memoryview, inputs), *nothing, asked)
