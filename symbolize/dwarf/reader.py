@@ -245,16 +245,18 @@ class Reader:
         i: cython.int
         operation: cython.int
         kind: cython.int
+        form: cython.int
         nesting: cython.int
         for i in range(first, last):
             operation = self.tables.ops[i]
             nesting = 0
             while operation & OP_KIND == OP_INDIRECT:
-                operation = skip_operation(self.info.uleb() & MASK16, self.address_size, self.offset_size, self.version)
+                form = cython.cast(cython.int, self.info.uleb() & MASK16)
                 nesting += 1
-                if nesting > MAX_INDIRECTIONS:
+                if nesting > MAX_INDIRECTIONS or form == DW_FORM_implicit_const:
                     self.info.bad = True
                     return
+                operation = skip_operation(form, self.address_size, self.offset_size, self.version)
             kind = operation & OP_KIND
             if kind in (OP_FIXED, OP_SIBLING):
                 self.info.skip(operation >> OP_SIZE_SHIFT)

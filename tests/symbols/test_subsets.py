@@ -105,6 +105,14 @@ def test_fixtures(name: str) -> None:
         check(image, random.Random(1), 12)
 
 
+def test_damage_where_nothing_is_asked() -> None:
+    """A unit ends at a DIE that cannot be read, also at one that no address needs (rule R69)."""
+    damaged = inlined("inline", [(START + 1, START + 2)], call_file=As("indirect", bytes([0x21])))  # implicit_const
+    functions = function("first", START, 4, damaged), function("second", START + 8, 4)
+    made = unit(die("subprogram", name="inlined", label="inline"), *functions)
+    check(image_of([made], [text(START, SPACE)]), random.Random(1), 10)
+
+
 NESTED = """
 int sum(int count, int (*each)(int)) { int s = 0; for (int i = 0; i < count; i++) s += each(i); return s; }
 static inline int middle(int count) {
