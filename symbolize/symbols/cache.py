@@ -211,15 +211,15 @@ class TableCache:
 
     def _note_seen(self, facts: TableFacts, what: bytes = b"") -> None:
         """Note that these files were met, and `what` was done for them."""
-        path = self._path(facts, SEEN)
         self._make_folder()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC  # never waits for who reads a FIFO
-        descriptor = os.open(path, flags, 0o666)
+        # It never waits for who reads a FIFO, and writes to no file elsewhere.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self._path(facts, SEEN), flags, 0o666)
         try:
             os.write(descriptor, what)
+            os.utime(descriptor)
         finally:
             os.close(descriptor)
-        os.utime(path)
 
     @contextmanager
     def _lock(self, name: str, patience: float) -> Iterator[bool]:

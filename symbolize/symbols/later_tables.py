@@ -44,12 +44,10 @@ class LaterTables(TableCache):
     def begin(self) -> bool:
         """Note that the tables that still wait are begun; whether there are such, and the folder can be written."""
         self.waiting = [binary for binary in self.waiting if not binary.has_whole]
-        try:
-            for binary in self.waiting:
+        for binary in self.waiting:
+            with suppress(OSError):  # the note of another user of the folder
                 self._note_seen(binary.facts, b"begun")
-        except OSError:
-            return False
-        return bool(self.waiting)
+        return bool(self.waiting) and self.is_writable()
 
     def make(self) -> None:
         """Make the tables that wait, and close the binaries. One process at a time does so, since each takes the memory

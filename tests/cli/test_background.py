@@ -173,6 +173,22 @@ def test_on_a_terminal_that_ends() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("is_link", [True, False], ids=["link", "FIFO"])
+def test_note_that_cannot_be_written(is_link: bool) -> None:
+    """As that of another user of the folder: the table is made all the same, and nothing is written elsewhere."""
+    Path("held").unlink()
+    run("--foreground")
+    (table,) = Path(TableCache("cache").folder).glob("*.symtab")
+    note = table.with_suffix(".seen")
+    table.unlink()
+    note.symlink_to(Path("elsewhere").absolute()) if is_link else os.mkfifo(note)
+    run()
+    wait_for(tables)
+    assert len(makers()) == 1
+    assert not Path("elsewhere").exists()
+
+
+@pytest.mark.process
 def test_addresses_come_before_the_table() -> None:
     """So with `symbolize addr`, also when it meets a binary again."""
     for _ in range(2):
