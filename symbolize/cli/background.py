@@ -43,11 +43,11 @@ def make_tables(cache: TableCache | None) -> None:
 
 
 def detach() -> None:
-    """Leave the processor to others, and all descriptors that came from who started the command, as a pipe whose reader
-    waits for the end; none of the others is inheritable (PEP 446)."""
-    os.nice(LOWEST_PRIORITY)
+    """Let go of all descriptors that came from who started the command, as a pipe whose reader waits for the end, and
+    leave the processor to others. None of the other descriptors is inheritable (PEP 446)."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in map(int, os.listdir("/proc/self/fd")):
         with suppress(OSError):  # that of the list itself
             if os.get_inheritable(descriptor):
                 os.dup2(nowhere, descriptor)
+    os.nice(LOWEST_PRIORITY)  # only now: on a busy machine a reader of a pipe would wait for this process to go on

@@ -173,6 +173,19 @@ def test_on_a_terminal_that_ends() -> None:
 
 
 @pytest.mark.process
+def test_readers_of_pipes_do_not_wait_for_the_processor() -> None:
+    """At the lowest priority, a process on a busy machine may not come to let go of anything."""
+    waiting = """
+def nice(by, nice=os.nice):
+    while os.path.exists("held"):
+        time.sleep(0.01)
+    return nice(by)
+os.nice = nice
+"""
+    assert run(program=f"{HELD}{waiting}sys.exit(main())") == Path("expected.pb").read_bytes()
+
+
+@pytest.mark.process
 @pytest.mark.parametrize("is_link", [True, False], ids=["link", "FIFO"])
 def test_note_that_cannot_be_written(is_link: bool) -> None:
     """As that of another user of the folder: the table is made all the same, and nothing is written elsewhere."""
