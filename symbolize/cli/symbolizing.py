@@ -51,7 +51,6 @@ def open_symbolizer(options: argparse.Namespace, binaries: Sequence[str]) -> Ite
             asked = replace(asked, sample_type="") if options.side_by_side else asked
             symbolizer = held.enter_context(Symbolizer(binaries, asked, cache=cache, servers=servers))
             yield symbolizer
-        symbolizer.index.close()  # a database must not be open where a process is forked
         make_tables(cache)
 
 
