@@ -8,6 +8,7 @@ often executed as each of its instructions, however many these are.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -15,10 +16,11 @@ import numpy as np
 from symbolize.analysis.stacks import LETTERS
 from symbolize.core.arrays import NONE, Float64, UInt32, distinct, distinct_inverse, marked, pair, unpair
 from symbolize.core.budget import Budget
+from symbolize.core.errors import printable
 from symbolize.formats.compilers.values import sampled_columns
 from symbolize.formats.outputs import LLVM_PROFILE
 from symbolize.formats.stand_ins import KERNEL_HALF
-from symbolize.profile import Profile, StackSource, lines_per_location
+from symbolize.profile import Profile, StackSource, caveats_of, lines_per_location
 from symbolize.profile.combine import number_rows
 from symbolize.profile.sample_types import LARGEST, values_of
 
@@ -53,8 +55,8 @@ def with_discriminators(profile: Profile, discriminators: Callable[[Profile], UI
 
 
 def llvm_profile(profile: Profile, trim: float = 0.0) -> Iterator[bytes]:
-    """What compilers of LLVM read of `profile`, which is one `with_discriminators`. With `trim`, functions with less
-    than that share of all samples are left out.
+    """What compilers of LLVM read of `profile`, which is one `with_discriminators`, below its caveats as comments. With
+    `trim`, functions with less than that share of all samples are left out.
 
     Raises UsageError for a profile of memory.
     """
@@ -66,7 +68,9 @@ def llvm_profile(profile: Profile, trim: float = 0.0) -> Iterator[bytes]:
     least = max(trim * counts.sum(), 1)
     written = [(name, body) for (_, name), body in functions.bodies.items() if body.total >= least]
     letters = Budget(profile.source or "profile", len(functions.places), *LETTERS)
-    return (text_of(name, body, letters) for name, body in sorted(written, key=lambda each: (-each[1].total, each[0])))
+    written.sort(key=lambda each: (-each[1].total, each[0]))
+    comments = (f"# {printable(each)}\n".encode(errors="backslashreplace") for each in caveats_of(profile))
+    return chain(comments, (text_of(name, body, letters) for name, body in written))
 
 
 class SampledFunctions:
