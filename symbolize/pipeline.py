@@ -15,6 +15,7 @@ from symbolize.core.arrays import Bool, Float64, Int64, UInt32, UInt64
 from symbolize.core.closing import Closeable
 from symbolize.core.cursor import uncompiled
 from symbolize.core.errors import ReadFailure, UsageError, check_type
+from symbolize.core.folded_code import FoldedCode
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict, accepted
 from symbolize.enrich.frames import (
@@ -342,15 +343,13 @@ class Symbolizer(Closeable):
         """Ask each binary for all its addresses at once: what was found, for which mappings, and shared code."""
         lookups: list[tuple[LookupResult, list[Resolution]]] = []
         folded: list[FoldedRow] = []
-        is_caller: Bool | None = None
         for binary, answered in resolutions.by_binary():
-            is_caller = calling_locations(profile) if is_caller is None else is_caller
             if progress is not None:
                 first = answered[0].mapping
                 name = profile.strings.text(profile.mappings.filename[first]) if first != NONE else ""
                 progress(max(first, 0), len(profile.mappings), name)
             try:
-                lookup, shared = self._look_up(binary, answered, resolutions, is_caller)
+                lookup, shared = self._look_up(profile, binary, answered, resolutions)
             except ReadFailure as failure:
                 resolutions.fail(answered, failure)
                 continue
@@ -360,20 +359,26 @@ class Symbolizer(Closeable):
 
     def _look_up(
         self,
+        profile: Profile,
         binary: Binary | SymbolListBinary,
         answered: Sequence[Resolution],
         resolutions: Resolutions,
-        is_caller: Bool,
     ) -> tuple[LookupResult, list[FoldedRow]]:
-        """Look up all addresses of one binary at once; `is_caller` is for each location. Raises ReadFailure if the
-        answer cannot be known, as when a file of the binary changed meanwhile."""
+        """Look up all addresses of one binary at once. Raises ReadFailure if the answer cannot be known, as when a file
+        of the binary changed meanwhile."""
         counts = [len(each.rows) for each in answered]
         rows = np.concatenate([each.rows for each in answered])
         vaddrs = np.concatenate([each.vaddrs for each in answered])
         verified = np.repeat([each.verified for each in answered], counts)
         order = np.argsort(vaddrs, kind="stable")
         rows, vaddrs, verified = rows[order], vaddrs[order], verified[order]
-        callers = vaddrs[is_caller[rows]]
+
+        def callers(folded: Sequence[FoldedCode]) -> UInt64:
+            is_folded = np.zeros(len(profile.locations), np.bool_)
+            for code in folded:
+                is_folded[rows[slice(*np.searchsorted(vaddrs, np.array([code.begin, code.end], np.uint64)))]] = True
+            return vaddrs[calling_locations(profile, is_folded)[rows]] if is_folded.any() else vaddrs[:0]
+
         answer = binary.answer(vaddrs, nearest_line=self._options.nearest_line, tables=self._tables, callers=callers)
         for each in answered:
             resolutions.note(each.mapping, answer.problems)

@@ -1,8 +1,13 @@
 """Code of a binary that several functions share, as linkers and compilers leave it that fold equal functions."""
 
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from posixpath import basename
 from typing import NamedTuple
+
+import numpy as np
+
+from symbolize.core.arrays import UInt64
 
 
 class FoldingEvidence(IntEnum):
@@ -48,3 +53,12 @@ class FoldedCode(NamedTuple):
     end: int
     evidence: FoldingEvidence
     functions: list[FoldedFunction]
+
+
+Callers = Callable[[Sequence[FoldedCode]], UInt64]
+"""Gives the vaddrs, ascending, of the calls that led into shared code."""
+
+
+def no_callers(folded: Sequence[FoldedCode]) -> UInt64:
+    """The calls that led into shared code where none is known."""
+    return np.zeros(0, np.uint64)

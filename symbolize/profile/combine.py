@@ -45,10 +45,11 @@ def used_locations(profile: Profile) -> Bool:
     return marked(profile.samples.locations, len(profile.locations))
 
 
-def calling_locations(profile: Profile) -> Bool:
-    """Which locations are above another one on a stack: bool[n]."""
+def calling_locations(profile: Profile, called: Bool) -> Bool:
+    """Which locations are above one that is `called` on a stack: bool[n]."""
     samples = profile.samples
-    is_above = np.ones(len(samples.locations), np.bool_)
+    is_above = np.zeros(len(samples.locations), np.bool_)
+    is_above[1:] = taken(called, samples.locations[:-1])
     is_above[samples.location_offsets[:-1][np.diff(samples.location_offsets) > 0]] = False
     return marked(samples.locations, len(profile.locations), is_above)
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import index
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from symbolize.core.arrays import Bool, Int32, Int64, UInt8, UInt64, distinct, distinct_inverse
-from symbolize.core.folded_code import FoldedCode
+from symbolize.core.folded_code import Callers, FoldedCode, no_callers
 from symbolize.core.reasons import Reason
 from symbolize.core.records import record
 from symbolize.symbols.functions import Calls, ShownNames
@@ -46,15 +46,12 @@ MAX_ASKED = 1 << 14
 """For more addresses than this the whole table is read rather than one for the addresses before them."""
 
 
-NO_VADDRS: Final = np.zeros(0, np.uint64)
-
-
 class Asked(NamedTuple):
-    """What is asked of a binary: n vaddrs, ascending; those of `callers` of which the calls of shared code are wanted,
-    ascending; and whether frames without a line get the nearest earlier one."""
+    """What is asked of a binary: n vaddrs, ascending; which `callers` of shared code are wanted; and whether frames
+    without a line get the nearest earlier one."""
 
     vaddrs: UInt64
-    callers: UInt64
+    callers: Callers
     nearest_line: bool
 
 
@@ -77,10 +74,10 @@ class HasTable(Protocol):
     def has_whole(self) -> bool:
         """Whether its table is one for all addresses."""
 
-    def table(self, vaddrs: UInt64 | None = None, callers: UInt64 | None = None) -> SymbolTable:
+    def table(self, vaddrs: UInt64 | None = None, callers: Callers | None = None) -> SymbolTable:
         """The table for some addresses, or for all."""
 
-    def table_again(self, vaddrs: UInt64, callers: UInt64 | None = None) -> SymbolTable:
+    def table_again(self, vaddrs: UInt64, callers: Callers | None = None) -> SymbolTable:
         """Another table, for further addresses."""
 
     def is_loaded(self, vaddrs: UInt64) -> Bool:
@@ -203,7 +200,7 @@ def as_column(numbers: list[int]) -> UInt64:
     return np.array(numbers, np.uint64)
 
 
-def lookup_nearest(binary: HasTable, vaddrs: UInt64, callers: UInt64 = NO_VADDRS) -> tuple[SymbolTable, Frames, Bool]:
+def lookup_nearest(binary: HasTable, vaddrs: UInt64, callers: Callers = no_callers) -> tuple[SymbolTable, Frames, Bool]:
     """Look up `vaddrs` (ascending); innermost frames without a line get the nearest earlier one (R170, nearest line).
 
     Returns the table that answered, the frames, and which addresses have such a line: bool[n]. The nearest earlier

@@ -26,6 +26,7 @@ from symbolize.core.arrays import (
     unpair,
     views,
 )
+from symbolize.core.folded_code import Callers
 from symbolize.core.interning import random_mixer
 from symbolize.core.parallel import together
 from symbolize.core.string_table import StringTable
@@ -97,10 +98,10 @@ def assemble(
     decoded: Decoded,
     symbols: SymbolLayer,
     vaddrs: UInt64 | None,
-    callers: UInt64 | None = None,
+    callers: Callers | None = None,
     resolved: ResolvedNodes | None = None,
 ) -> SymbolTable:
-    """The table of everything that was decoded, or of what lookups of `vaddrs` (ascending) need, with the calls at
+    """The table of everything that was decoded, or of what lookups of `vaddrs` (ascending) need, with the calls by
     `callers` of shared code (None: all); `resolved` are its functions if they are named already."""
     if dwarf is not None and len(decoded.empty_starts):
         decoded = without_covered(dwarf, decoded, symbols)
@@ -121,7 +122,8 @@ def assemble(
     sharing = [function for code in shared for function in code.functions]
     shared_name = pool.add_all([function.name for function in sharing])
     shared_path = pool.add_all([function.path for function in sharing])
-    of_shared = calls_of(dwarf, shared, callers) if dwarf is not None else Calls.none()
+    at = callers(shared) if callers is not None else None
+    of_shared = calls_of(dwarf, shared, at) if dwarf is not None else Calls.none()
     call_linkage = pool.add_all([function.linkage for function in of_shared.functions])
     call_name = pool.add_all([function.name for function in of_shared.functions])
     call_path = pool.add_all([function.path for function in of_shared.functions])

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from symbolize.core.arrays import NONE, Bool, Int64, UInt64, distinct_inverse, layer_at
 from symbolize.core.errors import ChangedFile, InputError, ReadFailure, UsageError
 from symbolize.core.files import os_error_text
-from symbolize.core.folded_code import FoldedCode
+from symbolize.core.folded_code import Callers, FoldedCode, no_callers
 from symbolize.core.mapped import CHANGED
 from symbolize.elf import ElfImage, jumps_through_tables
 from symbolize.elf.call_frames import frame_ranges
@@ -23,7 +23,7 @@ from symbolize.elf.go_header import GO_SECTIONS
 from symbolize.elf.gotable import go_table
 from symbolize.elf.plt import TABLES
 from symbolize.names import is_android_linker
-from symbolize.symbols.answer import NO_VADDRS, Answer, Asked, in_order, table_answer
+from symbolize.symbols.answer import Answer, Asked, in_order, table_answer
 from symbolize.symbols.builds import agreeing, aligned, builds_of, misfit, source_names
 from symbolize.symbols.cache import TableCache, content_of, facts_of, table_name
 from symbolize.symbols.elf_symbols import SymbolLayer, read_layer
@@ -121,12 +121,12 @@ class Binary:
         *,
         nearest_line: bool = False,
         tables: Tables | None = None,
-        callers: UInt64 = NO_VADDRS,
+        callers: Callers = no_callers,
     ) -> Answer:
         """The frames at n `vaddrs` (of `images`, in any order: uint64[n], or a list of integers), and why some have
         none. With `nearest_line` frames without a line get the nearest earlier one (R170, nearest line); `tables` are
-        asked first. The calls at `callers` (ascending) of shared code come with it, where a table does not have them
-        all. Raises ReadFailure if a file changed meanwhile, TypeError and ValueError for wrong addresses."""
+        asked first. The calls by `callers` of shared code come with it, where a table does not have them all. Raises
+        ReadFailure if a file changed meanwhile, TypeError and ValueError for wrong addresses."""
         return in_order(vaddrs, lambda asked: answer_of(self, Asked(asked, callers, nearest_line), tables))
 
     def is_loaded(self, vaddrs: UInt64) -> Bool:
@@ -143,9 +143,9 @@ class Binary:
         """Whether one of the files is that of Android's dynamic linker, by name."""
         return any(is_android_linker(image.path) for image in self.images)
 
-    def table(self, vaddrs: UInt64 | None = None, callers: UInt64 | None = None) -> SymbolTable:
+    def table(self, vaddrs: UInt64 | None = None, callers: Callers | None = None) -> SymbolTable:
         """The symbol table; with `vaddrs` (ascending) it may be one for these addresses alone, with the same answers,
-        and with the calls at `callers` (None: all) of shared code.
+        and with the calls by `callers` (None: all) of shared code.
 
         The whole one is taken if it is at hand, or worth its cost: most of the debug information is needed and the
         table can be cached, or it is the second lookup; of more than MAX_AT_ONCE bytes it never is, and not now if the
@@ -207,7 +207,7 @@ class Binary:
             raise
         self.check()
 
-    def table_again(self, vaddrs: UInt64, callers: UInt64 | None = None) -> SymbolTable:
+    def table_again(self, vaddrs: UInt64, callers: Callers | None = None) -> SymbolTable:
         """A table for `vaddrs` (ascending), as a part of the lookup that `table` was called for."""
         with self.reading():
             return self._whole if self._whole is not None else self._build(vaddrs, callers)
@@ -219,7 +219,7 @@ class Binary:
         self._whole, self.is_kept = None, None
         return True
 
-    def _build(self, vaddrs: UInt64 | None, callers: UInt64 | None = None) -> SymbolTable:
+    def _build(self, vaddrs: UInt64 | None, callers: Callers | None = None) -> SymbolTable:
         table = self._builder.build(vaddrs, callers)
         self._companions = self._builder.companions
         return table
@@ -451,7 +451,7 @@ def answer_of(binary: Binary, asked: Asked, tables: Tables | None) -> Answer:
         return _unchanged(binary, asked, made)
     answers = []
     for portion in binary.portions(asked.vaddrs):
-        part = asked._replace(vaddrs=asked.vaddrs[portion], callers=NO_VADDRS)
+        part = asked._replace(vaddrs=asked.vaddrs[portion], callers=no_callers)
         is_all = len(part.vaddrs) == len(asked.vaddrs)
         answers.append((portion, _unchanged(binary, asked if is_all else part)))
     return answers[0][1] if len(answers) == 1 else _joined(binary, asked, answers)
@@ -493,7 +493,7 @@ def _joined(binary: Binary, asked: Asked, answers: Sequence[tuple[slice, Answer]
         function_start=np.concatenate([answer.function_start for answer in parts]),
         approximate=np.concatenate(approximate) if approximate else None,
         folded=list(folded.values()),
-        calls=binary.calls([code for code, _ in folded.values()], asked.callers),
+        calls=binary.calls(codes := [code for code, _ in folded.values()], asked.callers(codes)),
         problems=list(dict.fromkeys(problem for answer in parts for problem in answer.problems)),
     )
 

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from symbolize.core.arrays import UInt64, distinct, is_among, layer_at
+from symbolize.core.folded_code import Callers
 from symbolize.core.parallel import beside
 from symbolize.dwarf.decode import Decoded, Dwarf
 from symbolize.dwarf.producers import unpacked_discriminators
@@ -58,8 +59,8 @@ class Builder:
         """The symbols of all files. They are read beside the debug information, and not waited for before."""
         return self._symbols()
 
-    def build(self, vaddrs: UInt64 | None, callers: UInt64 | None = None) -> SymbolTable:
-        """The whole table, or one for lookups of `vaddrs` (ascending), with the calls at `callers`, see `assemble`."""
+    def build(self, vaddrs: UInt64 | None, callers: Callers | None = None) -> SymbolTable:
+        """The whole table, or one for lookups of `vaddrs` (ascending), with the calls by `callers`, see `assemble`."""
         dwarf, images = self.dwarf, self._images
         if self.listing is not None:
             table = symbol_list_table(with_type_arguments(self.listing, self.symbols), self.symbols)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from symbolize.core.arrays import Bool, UInt64, distinct_inverse, layer_at
-from symbolize.core.folded_code import FoldingEvidence
+from symbolize.core.folded_code import Callers, FoldingEvidence, no_callers
 from symbolize.core.string_table import StringTable
 from symbolize.elf import ElfImage
-from symbolize.symbols.answer import NO_VADDRS, Answer, Asked, in_order, table_answer
+from symbolize.symbols.answer import Answer, Asked, in_order, table_answer
 from symbolize.symbols.elf_symbols import SymbolLayer, symbol_layer
 from symbolize.symbols.functions import FunctionNames
 from symbolize.symbols.naming import choose_names
@@ -126,17 +126,17 @@ class SymbolListBinary:
         self._listing = listing
         self._table: SymbolTable | None = None
 
-    def table(self, vaddrs: UInt64 | None = None, callers: UInt64 | None = None) -> SymbolTable:
+    def table(self, vaddrs: UInt64 | None = None, callers: Callers | None = None) -> SymbolTable:
         """The symbol table of all that is listed."""
         if self._table is None:
             self._table = symbol_list_table(self._listing, symbol_layer([]))
         return self._table
 
     def answer(
-        self, vaddrs: ArrayLike, *, nearest_line: bool = False, tables: object = None, callers: UInt64 = NO_VADDRS
+        self, vaddrs: ArrayLike, *, nearest_line: bool = False, tables: object = None, callers: Callers = no_callers
     ) -> Answer:
         """As `Binary.answer`; no tables are made ahead of lists."""
-        return in_order(vaddrs, lambda asked: table_answer(self, Asked(asked, NO_VADDRS, nearest_line)))
+        return in_order(vaddrs, lambda asked: table_answer(self, Asked(asked, no_callers, nearest_line)))
 
     def is_loaded(self, vaddrs: UInt64) -> Bool:
         """All of `vaddrs`: a list has no segments."""
