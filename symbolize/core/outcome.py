@@ -1,12 +1,11 @@
 """What came of a mapping, as it is found out and as it is reported."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 from symbolize.core.arrays import NONE
 from symbolize.core.reasons import Failure
-from symbolize.core.records import record
 from symbolize.core.verdict import Verdict
 
 
@@ -29,7 +28,7 @@ class StackCheck(NamedTuple):
         return (self.confirmed + self.explained) / self.judged if self.judged else 1.0
 
 
-@record(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, slots=True)
 class MappingOutcome:
     """The result for one mapping of the profile, or for the locations without one (NONE).
 

@@ -37,6 +37,7 @@ else:
                 if default is MISSING and factory is MISSING:
                     raise TypeError(f"{type(self).__name__}: {name} is missing")
                 given[name] = default if factory is MISSING else factory()
-        self.__dict__.update(given)
+        for name, value in given.items():  # and not all at once: so objects share the names of their fields
+            setattr(self, name, value)
         if hasattr(self, "__post_init__"):
             self.__post_init__()

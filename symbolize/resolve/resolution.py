@@ -2,7 +2,7 @@
 what the debug information of all these binaries says of the stacks of a profile."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,6 @@ from symbolize.core.errors import ChangedFile, ReadFailure
 from symbolize.core.mapped import CHANGED
 from symbolize.core.outcome import MappingOutcome
 from symbolize.core.reasons import Failure, Reason, reason_of
-from symbolize.core.records import record
 from symbolize.profile import NONE, Profile
 from symbolize.resolve.addresses import MappedAddresses
 from symbolize.resolve.mapping_record import NO_ROWS, caller_mask
@@ -32,7 +31,7 @@ AddressMap = Callable[[UInt64], MappedAddresses | None]
 """From recorded addresses to vaddrs, of a `Binary` those of its `loaded` file; None if the binary does not fit."""
 
 
-@record(frozen=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Resolution(MappingOutcome):
     """The outcome for a mapping, or for what is in none (NONE), with what leads to names.
 
