@@ -94,6 +94,8 @@ def run_view(arguments: Sequence[str]) -> int:
     )
     code = EXIT_DONE
     with symbolizer_of(options) as symbolizer:
+        if symbolizer is not None:
+            view = replace(view, discriminators=symbolizer.discriminators)
         if options.base is not None:
             base = the_profile(options, [options.base], symbolizer)
             view = replace(view, base=base.profile, base_title=page_title(options.base, base.title))

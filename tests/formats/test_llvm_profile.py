@@ -276,3 +276,19 @@ def test_ending_chooses_it(tmp_path: Path) -> None:
     trimmed = path.read_text()
     assert main(command) == 0
     assert path.read_text().startswith(trimmed) and len(path.read_text()) > len(trimmed) > 0
+
+
+def test_view_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both commands ask the binaries for discriminators."""
+
+    def ones(self: Symbolizer, found: Profile) -> UInt32:
+        return np.ones(len(found.locations.lines), np.uint32)
+
+    monkeypatch.setattr(Symbolizer, "discriminators", ones)
+    source = FIXTURES / "profiles" / "gperftools" / "ledger-clang-pie.prof"
+    command = [str(source), "-b", str(BINARIES / "clang-pie"), "-q"]
+    assert main([*command, "-o", str(tmp_path / "plain.afdo"), "--report", "none"]) == 0
+    assert main(["view", *command, "-o", str(tmp_path / "view.afdo")]) == 0
+    written = (tmp_path / "view.afdo").read_text()
+    assert ".1: " in written
+    assert written == (tmp_path / "plain.afdo").read_text()
