@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from symbolize.core.errors import InputError, OutputError, SymbolizeError, UsageError
-from symbolize.formats import load, load_all, write, write_module_symbols, write_otlp
+from symbolize.formats import load, load_all, write, write_firefox, write_module_symbols, write_otlp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,6 +61,7 @@ __all__ = [
     "merge",
     "symbolize",
     "write",
+    "write_firefox",
     "write_module_symbols",
     "write_otlp",
 ]

@@ -278,6 +278,14 @@ class Symbolizer(Closeable):
         with self._in_use():
             return discriminators(*self._matched_again(profile))
 
+    def symbols_of(self, profile: Profile | HasProfile) -> tuple[UInt64, UInt64]:
+        """How far each location of a symbolized `profile` is from the begin of its symbol, and the size of that, from
+        the binaries that are used for it; 0 where none is known."""
+        from symbolize.resolve.disassembly import symbols_of
+
+        with self._in_use():
+            return symbols_of(*self._matched_again(profile))
+
     def _matched_again(self, profile: Profile | HasProfile) -> tuple[Profile, Resolutions]:
         """A copy of a symbolized profile, and what its mappings are resolved to."""
         profile = Profile.of(profile, "profile").copy()

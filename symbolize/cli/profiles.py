@@ -40,7 +40,18 @@ from symbolize.core.errors import InputError, OutputError, UsageError, printable
 from symbolize.core.records import record
 from symbolize.core.terminal import has_colour, width_of
 from symbolize.formats.files import check_inputs, check_terminal
-from symbolize.formats.outputs import COMPILERS, GO_PGO, LLVM_PROFILE, OTHERS, OTLP, OUTPUTS, PPROF, Output, View
+from symbolize.formats.outputs import (
+    COMPILERS,
+    FIREFOX,
+    GO_PGO,
+    LLVM_PROFILE,
+    OTHERS,
+    OTLP,
+    OUTPUTS,
+    PPROF,
+    Output,
+    View,
+)
 
 if TYPE_CHECKING:
     from symbolize.core.arrays import Bool
@@ -56,8 +67,10 @@ BRIEF = (
 """The options of the short help."""
 SYMBOLIZED = ".symbolized"
 SUFFIX = f"{SYMBOLIZED}.pb.gz"
-SYMBOLS_SUFFIX = ".symbols.pb"
 MODULE_SYMBOLS = "module-symbols"
+SAMPLY_SYMBOLS = "samply-syms"
+SYMBOL_FILES = {MODULE_SYMBOLS: ".symbols.pb", SAMPLY_SYMBOLS: ".syms.json"}
+"""What has the symbols of a recording and is no profile, and how default names end."""
 FRAME_CHANGES = (*FILTERS, "prune", "drop", "prune_from", "synthesize", "tail_calls")
 """Options that change which samples and frames there are."""
 TRACE = "Perfetto trace"
@@ -90,10 +103,11 @@ def parser() -> Parser:
     output.add_argument(
         "--emit",
         metavar="FORM",
-        choices=(*(each.name for each in OUTPUTS), MODULE_SYMBOLS),
-        help="what to write, whatever the ending of OUT;\none of " + ", ".join(each.name for each in OUTPUTS) + f", or "
+        choices=(*(each.name for each in OUTPUTS), *SYMBOL_FILES),
+        help="what to write, whatever the ending of OUT;\none of " + ", ".join(each.name for each in OUTPUTS) + f", "
         f"{MODULE_SYMBOLS}, the symbols of a Perfetto trace as packets to append to it (default name: "
-        f"NAME{SYMBOLS_SUFFIX})",
+        f"NAME{SYMBOL_FILES[MODULE_SYMBOLS]}), or {SAMPLY_SYMBOLS}, the symbols of a profile of samply, which it "
+        f"takes from beside that (default name: NAME{SYMBOL_FILES[SAMPLY_SYMBOLS]})",
     )
     output.add_argument(
         "--trim",
@@ -143,13 +157,13 @@ def run_profiles(arguments: Sequence[str]) -> int:
     from symbolize.cli.hints import OPTION_HINTS
     from symbolize.report.text import Missing
 
-    output = None if options.emit == MODULE_SYMBOLS else chosen_output(options.output, options.emit, PPROF)
+    output = None if options.emit in SYMBOL_FILES else chosen_output(options.output, options.emit, PPROF)
     merges = merges_all(options)
-    outputs = output_paths([MERGED] if merges else options.profiles, options.output, suffix_of(output))
+    outputs = output_paths([MERGED] if merges else options.profiles, options.output, suffix_of(options, output))
     check_report(options)
     check_outputs(options, output, outputs)
     if output is None:
-        check_module_symbols(options)
+        check_symbols(options)
     code = EXIT_DONE
     below: list[tuple[float, str]] = []
     with open_symbolizer(options, binary_roots(options)) as symbolizer:
@@ -187,15 +201,19 @@ def run_profiles(arguments: Sequence[str]) -> int:
     return EXIT_BELOW if below and code == EXIT_DONE else code
 
 
-def check_module_symbols(options: argparse.Namespace) -> None:
-    """Raise UsageError for options that have no effect on the symbols of a trace."""
+def check_symbols(options: argparse.Namespace) -> None:
+    """Raise UsageError for options that have no effect on the symbols of a recording."""
+    recording = "trace" if options.emit == MODULE_SYMBOLS else "profile of samply"
     if options.annotate:
-        raise UsageError("--annotate changes displayed names, and --emit module-symbols writes the original ones")
+        raise UsageError(f"--annotate changes displayed names, and --emit {options.emit} writes the original ones")
     if merges_all(options):
-        raise UsageError("--merge all makes one profile, and --emit module-symbols writes symbols for each trace")
-    for name in (*FRAME_CHANGES, "path_prefix", "trim_path"):
+        raise UsageError(
+            f"--merge all makes one profile, and --emit {options.emit} writes symbols for each {recording}"
+        )
+    changes = (*FRAME_CHANGES, "path_prefix", "trim_path") if options.emit == MODULE_SYMBOLS else FRAME_CHANGES
+    for name in changes:
         if getattr(options, name):
-            raise UsageError(f"--{name.replace('_', '-')} has no effect on the symbols of a trace")
+            raise UsageError(f"--{name.replace('_', '-')} has no effect on the symbols of a {recording}")
 
 
 def report_below(below: Sequence[tuple[float, str]], options: argparse.Namespace) -> None:
@@ -209,10 +227,10 @@ def report_below(below: Sequence[tuple[float, str]], options: argparse.Namespace
     print_error(f"symbolize: {printable(profile)}: {text}")
 
 
-def suffix_of(output: Output | None) -> str:
+def suffix_of(options: argparse.Namespace, output: Output | None) -> str:
     """What default names end with."""
     if output is None:
-        return SYMBOLS_SUFFIX
+        return SYMBOL_FILES[options.emit]
     if output.name == OTLP:
         return SYMBOLIZED + output.endings[0]
     return SUFFIX if output.name == PPROF else output.endings[0]
@@ -332,7 +350,13 @@ class WholeOutput(Protocol):
 def whole_output(run: ProfileRun, source: str, found: Sequence[LoadedProfile]) -> WholeOutput | None:
     """What is written for all profiles of an input together: symbols for a trace, an OTLP message with its lines. None
     where each profile has a file of its own, as where samples or frames are chosen, or all become one."""
-    options = run.options
+    options, document = run.options, found[0].document
+    if run.output is None and options.emit == SAMPLY_SYMBOLS:
+        from symbolize.formats.firefox.samply_symbols import SamplySymbols
+
+        if document is None:
+            raise InputError(source, f"is no profile of samply, and --emit {SAMPLY_SYMBOLS} writes symbols for these")
+        return SamplySymbols(document, run.symbolizer.symbols_of)
     if run.output is None:
         from symbolize.formats.perfetto.module_symbols import ModuleSymbols
 
@@ -344,6 +368,10 @@ def whole_output(run: ProfileRun, source: str, found: Sequence[LoadedProfile]) -
         from symbolize.formats.otlp.lines import OtlpLines
 
         return OtlpLines(found[0].container, replaces=options.force)
+    if run.output.name == FIREFOX and document is not None and not is_changed:
+        from symbolize.formats.firefox.lines import FirefoxLines
+
+        return FirefoxLines(document, run.symbolizer.symbols_of, replaces=options.force)
     return None
 
 

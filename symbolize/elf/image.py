@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import field
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -139,6 +139,10 @@ class ElfError(InputError):
     """A file is no ELF file that can be read, or a part of it is corrupt."""
 
 
+PAGE: Final = 4096
+"""Bytes that the system maps at once."""
+
+
 class Segment(NamedTuple):
     """A PT_LOAD program header. Bytes `[file_offset, file_offset + file_size)` are mapped at `vaddr`."""
 
@@ -148,6 +152,12 @@ class Segment(NamedTuple):
     memory_size: int
     alignment: int
     executable: bool
+
+
+def loaded_base(segments: Sequence[Segment]) -> int:
+    """The vaddr that addresses counted from where a file was loaded count from: that of the page with the first loaded
+    byte, where the system maps it, whatever alignment the segment asks for (R415, offsets of frames)."""
+    return min((segment.vaddr for segment in segments), default=0) // PAGE * PAGE
 
 
 class Section(NamedTuple):

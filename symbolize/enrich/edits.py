@@ -63,7 +63,8 @@ def synthesize(profile: Profile) -> Profile:
 
 def offset_in(profile: Profile, mapping: int, address: int) -> int:
     """Where an address is in what was mapped: in its file, or behind its start where it has none."""
-    if profile.address_kind(mapping) in (AddressKind.IN_FILE, AddressKind.OFFSET, AddressKind.NO_BINARY):
+    kinds = AddressKind.IN_FILE, AddressKind.OFFSET, AddressKind.LOADED, AddressKind.NO_BINARY
+    if profile.address_kind(mapping) in kinds:
         return address
     start, file = int(profile.mappings.start[mapping]), profile.strings[profile.mappings.filename[mapping]]
     if address < start:

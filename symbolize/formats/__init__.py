@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from symbolize.core.arrays import Bool
+    from symbolize.core.arrays import Bool, UInt64
     from symbolize.formats.model import Choice, LoadedProfile, OffCpuMode
     from symbolize.formats.outputs import View
     from symbolize.profile import Profile
 
-__all__ = ["encode", "load", "load_all", "write", "write_module_symbols", "write_otlp"]
+__all__ = ["encode", "load", "load_all", "write", "write_firefox", "write_module_symbols", "write_otlp"]
 
 
 def load(
@@ -98,6 +98,12 @@ class Symbolizes(Protocol):
     def symbolize(self, profile: "Profile", /) -> SymbolizedProfile: ...
 
 
+class FindsSymbols(Symbolizes, Protocol):
+    """A `Symbolizer` that says where symbols begin."""
+
+    def symbols_of(self, profile: "Profile", /) -> "tuple[UInt64, UInt64]": ...
+
+
 def encode(profile: "Profile") -> bytes:
     """The profile as protobuf bytes, not compressed; equal profiles give equal bytes."""
     from symbolize.formats.pprof import writer as pprof
@@ -123,7 +129,7 @@ def write(
     binary file, and for the file that the profile was read from.
     """
     from symbolize.core.errors import check_type
-    from symbolize.formats.files import check_inputs, write_pieces
+    from symbolize.formats.files import check_inputs, packed, write_pieces
     from symbolize.formats.outputs import (
         GO_PGO,
         LLVM_PROFILE,
@@ -166,7 +172,7 @@ def write(
 
         write_pieces(llvm_profile(profile, view.trim if view is not None else 0.0), destination, output.is_binary)
     else:
-        write_pieces(view_pieces(output, profile, view or View()), destination, output.is_binary)
+        write_pieces(packed(view_pieces(output, profile, view or View()), destination), destination, output.is_binary)
 
 
 def write_module_symbols(results: Iterable[SymbolizedProfile], destination: str | os.PathLike[str] | BinaryIO) -> int:
@@ -212,5 +218,28 @@ def write_otlp(
     for profile in profiles_of_stacks(profiles):
         result = symbolizer.symbolize(profile)
         lines.add(result.profile, result.resolved)
+    lines.write(destination)
+    return lines.addresses
+
+
+def write_firefox(
+    profile: "LoadedProfile", symbolizer: FindsSymbols, destination: str | os.PathLike[str] | BinaryIO
+) -> int:
+    """Write a processed profile of the Firefox Profiler, of samply too, as it came, with the functions, files, lines
+    and inlined frames that `symbolizer` finds; how many addresses got names.
+
+    The destination is as that of `write`, and compressed if its name ends so. Raises UsageError for a profile of
+    another format and for the raw form of a browser, OutputError, and what the symbolizer does.
+    """
+    from symbolize.core.errors import UsageError, check_type
+    from symbolize.formats.firefox.lines import FirefoxLines
+    from symbolize.formats.model import LoadedProfile
+
+    check_type("profile", profile, "a LoadedProfile", LoadedProfile)
+    if profile.document is None:
+        raise UsageError("only a processed profile of the Firefox Profiler is written as it came")
+    lines = FirefoxLines(profile.document, symbolizer.symbols_of)
+    result = symbolizer.symbolize(profile.profile)
+    lines.add(result.profile, result.resolved)
     lines.write(destination)
     return lines.addresses

@@ -20,6 +20,7 @@ ENDINGS: Final = (
 """In the order in which they are taken off: what a profile was packed with, then what it is. `.heap` in `x.heap.pb.gz`
 tells it from `x.cpu.pb.gz` and stays."""
 
+GZIP: Final = ".gz"
 STANDARD_OUTPUT: Final = "-"
 """The output of this name; the input of this name is standard input."""
 
@@ -108,6 +109,14 @@ def write_pieces(
         name = os.fspath(destination)
         with output_file(name) as file:
             _write_to(pieces, file, name)
+
+
+def packed(pieces: Iterable[bytes], destination: str | os.PathLike[str] | BinaryIO) -> Iterable[bytes]:
+    """The pieces, compressed if the destination is a path that ends so."""
+    from symbolize.core.compression import gzipped
+
+    name = os.fspath(destination) if isinstance(destination, str | os.PathLike) else ""
+    return gzipped(pieces) if name.lower().endswith(GZIP) else pieces
 
 
 def _write_to(pieces: Iterable[bytes], file: BinaryIO, name: str) -> None:

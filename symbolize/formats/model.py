@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 if TYPE_CHECKING:
+    from symbolize.formats.firefox.tables import Document
     from symbolize.formats.otlp.build import OtlpGroup
     from symbolize.formats.otlp.containers import Container
     from symbolize.profile.model import Profile
@@ -81,7 +82,7 @@ class LoadedProfile:
     was recognized as, are set by the front end. Of a profile in a trace, `kind` is "heap", "cpu" or "chromium",
     `detail` the heap and which dump of it; `pid` and `process` (its name) are None and empty where unknown or where
     `is_merged` says that the profile is of all processes. One of an OTLP input has its `container`, and is the profile
-    of a `group` there.
+    of a `group` there. One of the Firefox Profiler that was processed has the `document`.
     """
 
     name: str
@@ -96,6 +97,7 @@ class LoadedProfile:
     is_merged: bool = False
     container: "Container | None" = None
     group: "OtlpGroup | None" = None
+    document: "Document | None" = None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a LoadedProfile reads its input when it is asked, and cannot be pickled: pickle its `profile`")

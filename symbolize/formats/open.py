@@ -113,6 +113,7 @@ FORMATS: Final = (
     Format("gperftools CPU profile", "gperftools.reader", "gperftools.reader", ("keep_trampolines",), "gperftools"),
     Format("text profile of gperftools, jemalloc, Go or Java", "legacy.reader", "legacy.reader", (), "text profiles"),
     Format("output of perf script", "perf_script", "perf_script", (), "perf script"),
+    Format("profile of the Firefox Profiler", "firefox", "firefox.reader", ("timestamps",), "Firefox Profiler"),
     Format("folded stacks", "folded.reader", "folded.reader", (), "folded"),
 )
 """The first that matches decides (R220, trace or pprof)."""

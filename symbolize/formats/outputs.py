@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from symbolize.core.errors import UsageError, check_flags, check_type, printable
+from symbolize.formats.files import GZIP
 
 if TYPE_CHECKING:
     from symbolize.analysis import Filters, Sources
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from symbolize.core.disassembly import Disassembler
     from symbolize.profile import Profile
 
-GZIP: Final = ".gz"
 PPROF: Final = "pprof"
 OTLP: Final = "otlp"
+FIREFOX: Final = "firefox"
 GO_PGO: Final = "go-pgo"
 LLVM_PROFILE: Final = "llvm-profile"
 OTHERS: Final = "[others]"
@@ -47,7 +48,7 @@ OUTPUTS: Final = (
     Output("svg", (".svg",), has_one_type=True, has_files=False),
     Output("folded", (".folded", ".collapsed"), has_one_type=True, has_files=False),
     Output("speedscope", (".speedscope.json",)),
-    Output("firefox", (".firefox.json",), has_one_type=True),
+    Output(FIREFOX, (".firefox.json", ".firefox.json.gz", ".json", ".json.gz"), has_one_type=True),
     Output("text", (".txt",), has_base=True, has_one_type=True, has_files=False),
     Output("csv", (".csv",)),
     Output("parquet", (".parquet",), True),
@@ -107,16 +108,23 @@ def output_of(path: str, emit: str | None, default: str) -> Output:
             raise UsageError(f"emit: {emit!r} is none of {', '.join(by_name)}")
         return available(by_name[emit])
     name = os.path.basename(path).lower()
-    for output in reversed(OUTPUTS):
-        if name.endswith(output.endings):
-            return available(output)
-        if name.removesuffix(GZIP).endswith(output.endings):
-            raise UsageError(f"{path}: {output.name} is not written compressed; leave out {GZIP}")
+    found, plain = longest_ending(name), longest_ending(name.removesuffix(GZIP))
+    if name.endswith(GZIP) and plain not in (None, found):
+        assert plain is not None
+        raise UsageError(f"{path}: {plain.name} is not written compressed; leave out {GZIP}")
+    if found is not None:
+        return available(found)
     ending = os.path.splitext(name)[1]
     if ending:
         known = ", ".join(output.endings[0] for output in OUTPUTS)
         raise UsageError(f"{path}: no format has the ending {ending}; the endings are {known}")
     return by_name[default]
+
+
+def longest_ending(name: str) -> Output | None:
+    """The kind with the longest of the endings that a name ends with; None if it has none."""
+    known = [(len(ending), output) for output in OUTPUTS for ending in output.endings if name.endswith(ending)]
+    return max(known, key=lambda each: each[0])[1] if known else None
 
 
 def available(output: Output) -> Output:
@@ -203,8 +211,8 @@ def view_pieces(output: Output, profile: "Profile", view: View) -> Iterator[byte
 
         keys = keys_in(view.filters.tagroot) if view.filters is not None else []
         return speedscope.pieces(stacks, view.title, view.caveats, *keys[:1])
-    if output.name == "firefox":
-        from symbolize.formats import firefox
+    if output.name == FIREFOX:
+        from symbolize.formats.firefox import writer as firefox
 
         return firefox.pieces(stacks, view.title, view.caveats)
     if output.name == "text":

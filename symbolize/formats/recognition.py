@@ -98,10 +98,6 @@ JSON: Final = (
     (rb'"node_fields"\s*:', f"a heap snapshot of V8, whose objects have names: {IN_BROWSER}"),
     (rb'"selfSize"\s*:', f"a heap profile of V8{HAS_NAMES}{IN_BROWSER}"),
     (rb'"(?:hitCount|callFrame|callUID)"\s*:', f"a CPU profile of V8{HAS_NAMES}{IN_BROWSER}"),
-    (
-        rb'"(?:preprocessedProfileVersion|stackwalk|breakpadId)"\s*:',
-        "a file of the Firefox Profiler: open it with `samply load x.json`",
-    ),
     (rb'"timeline-record-type-|"sampleStackTraces"\s*:', f"a recording of Safari{HAS_NAMES}open it with speedscope"),
     (
         rb'"gc_samples"\s*:',

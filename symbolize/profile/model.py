@@ -60,6 +60,8 @@ class AddressKind(IntEnum):
     OFFSET = 4
     """Addresses in the file: vaddrs, or counted from where the file was loaded. Offsets of bytes in a file are PROCESS,
     in a mapping with the file offset."""
+    LOADED = 5
+    """Addresses in the file, counted from where it was loaded."""
 
 
 class IdOrigin(IntEnum):

@@ -9,7 +9,7 @@ import numpy as np
 from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
-from symbolize.elf import Segment, without_tag
+from symbolize.elf import Segment, loaded_base, without_tag
 from symbolize.evidence.choice import AddressBase, Agreement, BuildMatch, match_bases
 from symbolize.evidence.judge import REFUTED, Judge, Observed
 from symbolize.profile import AddressKind
@@ -42,6 +42,9 @@ def map_in_images(record: MappingRecord, binary: Binary, *, verified: bool) -> t
     """Where the addresses of a mapping are; None if the files do not fit, and why where there is more to say."""
     image = binary.images[0]
     bounds = record.start, record.limit, record.file_offset
+    if record.kind == AddressKind.LOADED and not image.is_relocatable:
+        base = loaded_base(binary.loaded.segments)
+        return in_file(binary, AddressBase(base, "counted from where the file is loaded"), record.addresses), ""
     if image.is_relocatable:
         # A module is built for one kernel, and nothing else identifies another build of it.
         text = image.module_text if verified else None

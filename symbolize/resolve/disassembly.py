@@ -166,6 +166,26 @@ def text_of(name: bytes, most: int) -> str:
     return name.decode("utf-8", "backslashreplace")[-most:]
 
 
+def symbols_of(profile: Profile, resolutions: Resolutions) -> tuple[UInt64, UInt64]:
+    """How far each location of a profile is from the begin of its symbol, and the size of that: 0 where it has none, or
+    its binary is not at hand."""
+    distance, size = np.zeros((2, len(profile.locations)), np.uint64)
+    for binary, parts in resolutions.by_binary():
+        if not isinstance(binary, Binary):
+            continue
+        rows, vaddrs = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "vaddrs"))
+        ascending, which = distinct_inverse(vaddrs)
+        try:
+            begin, end = binary.function_bounds(ascending)
+        except ReadFailure:
+            continue
+        finally:
+            binary.forget()
+        distance[rows] = (ascending - begin)[which]
+        size[rows] = np.where(end > begin, end - begin, 0)[which]
+    return distance, size
+
+
 def discriminators(profile: Profile, resolutions: Resolutions) -> UInt32:
     """The discriminator of each line of a profile, in the lower half how often the code was duplicated (0: not at all)
     above it; 0 where its binary is not at hand, or says otherwise of the lines of the location (R493, discriminators

@@ -4,7 +4,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,12 +11,10 @@ from numpy.typing import ArrayLike
 from symbolize.binaries import BinaryIndex, Companions, Servers, find_binary, find_file, parse_build_id
 from symbolize.core.arrays import TOP, UInt64, distinct_inverse
 from symbolize.core.errors import InputError, SymbolizeError, check_type
-from symbolize.elf import without_tag
+from symbolize.elf import loaded_base, without_tag
 from symbolize.resolve.arguments import Path, Paths, Urls, as_cache, as_roots, as_servers
 from symbolize.resolve.opened import OpenBinaries, Pooled
 from symbolize.symbols import Answer, Binary, Frames, TableCache, as_vaddrs
-
-PAGE: Final = 1 << 12
 
 
 class Module(Pooled):
@@ -42,10 +39,8 @@ class Module(Pooled):
 
     @property
     def base(self) -> int:
-        """The vaddr that offsets of Firefox' profiles count from: that of the page with the first loaded byte, where
-        the system maps it, whatever alignment the segment asks for (R415, offsets of frames)."""
-        first = min((segment.vaddr for segment in self.binary.loaded.segments), default=0)
-        return first - first % PAGE
+        """The vaddr that offsets of Firefox' profiles count from."""
+        return loaded_base(self.binary.loaded.segments)
 
     def answer(self, vaddrs: ArrayLike) -> Answer:
         """The answer for `vaddrs`, in any order. Raises ReadFailure, also if the module was closed meanwhile, TypeError

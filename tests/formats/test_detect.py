@@ -161,7 +161,6 @@ def test_what_is_no_profile(content: bytes, looks: str) -> None:
         (b'{"head":{"callFrame":{"functionName":"(root)"},"selfSize":0}}', "a heap profile of V8", "developer tools"),
         (b'{"snapshot":{"meta":{"node_fields":["type"]}}}', "a heap snapshot of V8", "developer tools"),
         (b"v8-version,11,3,244,8,-node.38,0\nv8-platform,linux\n", "a log of `node --prof`", "`node --prof-process"),
-        (b'{"meta":{"version":24,"stackwalk":1},"libs":[]}', "a file of the Firefox Profiler", "`samply load"),
         (
             b'{"version":1,"recording":{"instrumentTypes":["timeline-record-type-cpu"]}}',
             "a recording of Safari",
@@ -200,7 +199,6 @@ def test_what_is_no_profile(content: bytes, looks: str) -> None:
         (b"!<arch>\ndebian-binary   14", "a Debian package", "`dpkg-deb -x"),
         (b"!<arch>\na.o/            14", "a static library", ""),
         (b"\xed\xab\xee\xdb\3\0", "an RPM package", "`rpm2cpio"),
-        (b'{"meta":{"preprocessedProfileVersion":44}}', "a file of the Firefox Profiler", "`samply load"),
         (b'{"traceEvents":[]}', "a trace of Chrome", "ui.perfetto.dev"),
         (b'[{"name":"a","ph":"B"}]', "a trace of Chrome", "ui.perfetto.dev"),
         (b"goroutine 1 [running]:\nmain.main()\n", "stacks of goroutines", "without debug"),

@@ -12,7 +12,7 @@ import pytest
 
 import symbolize
 from symbolize.analysis import Filters
-from symbolize.formats.firefox import MAX_THREADS
+from symbolize.formats.firefox.writer import MAX_THREADS
 from symbolize.formats.outputs import View
 from symbolize.profile import Profile
 from tests.support.fixture_files import FIXTURES

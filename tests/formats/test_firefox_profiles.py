@@ -1,0 +1,495 @@
+"""Profiles of the Firefox Profiler: names put into the text, in each version, and what becomes of them elsewhere."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import symbolize
+from symbolize.cli.main import main
+from symbolize.core.errors import InputError
+from symbolize.formats import load, load_all
+from tests.support.fixture_files import FIXTURES
+
+PROFILES = FIXTURES / "profiles/firefox"
+BINARIES = FIXTURES / "bin/gcc-pie"
+VERSIONS = sorted(int(path.name[1:3]) for path in PROFILES.glob("v*.json.gz"))
+NEWEST = 75
+TABLES = "stackTable", "frameTable", "funcTable", "nativeSymbols"
+
+Frame = list[Any]
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A profile as JSON."""
+    data = path.read_bytes()
+    found: dict[str, Any] = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+    return found
+
+
+def original(version: int) -> Path:
+    """The profile of a version."""
+    return PROFILES / f"v{version}.json.gz"
+
+
+def named(version: int, to: Path, *options: str) -> dict[str, Any]:
+    """The profile of a version with names, as the command writes it."""
+    arguments = [str(original(version)), "-b", str(BINARIES), "-q", "--no-cache", "--demangle", "none", *options]
+    assert main([*arguments, "-o", str(to)]) == 0
+    return read(to)
+
+
+class Shown:
+    """What a thread of a profile shows, read by the rules of its version and by nothing of the package."""
+
+    def __init__(self, profile: dict[str, Any], thread: int) -> None:
+        self.version = v = profile["meta"]["preprocessedProfileVersion"]
+        self.thread = profile["threads"][thread]
+        owner = profile["shared"] if v >= 60 else self.thread
+        self.stacks, self.frames, self.functions = (owner[name] for name in ("stackTable", "frameTable", "funcTable"))
+        self.texts = (profile["shared"] if v >= 56 else self.thread)["stringArray"]
+        self.sources = profile["shared"]["sources"]["filename"] if v >= 58 else None
+
+    def frame(self, row: int) -> Frame:
+        """Name, file and line of a frame."""
+        function = self.frames["func"][row]
+        if self.sources is None:
+            file = self.functions["fileName"][function]
+        else:
+            source = self.functions["source"][function]
+            is_there = self.functions["flags"][function] & 8 if self.version >= 75 else source is not None
+            file = self.sources[source] if is_there else None
+        has_line = self.version < 71 or self.frames["flags"][row] & 16
+        line = self.frames["line"][row] if has_line else None
+        return [self.texts[self.functions["name"][function]], None if file is None else self.texts[file], line]
+
+    def is_inlined(self, row: int) -> bool:
+        """Whether a frame is marked as inlined."""
+        if self.version >= 71:
+            return bool(self.frames["flags"][row] & 1)
+        return self.version >= 40 and self.frames["inlineDepth"][row] > 0
+
+    def nodes(self, node: int | None) -> Iterator[int]:
+        """The frames of a stack, innermost first."""
+        while node is not None:
+            yield self.stacks["frame"][node]
+            if self.version >= 66:
+                offset = self.stacks["prefixOffset"][node]
+                node = node - offset if offset else None
+            else:
+                node = self.stacks["prefix"][node]
+
+    def stack(self, node: int | None) -> list[Frame]:
+        """A stack, root first."""
+        return [self.frame(row) for row in self.nodes(node)][::-1]
+
+    def samples(self) -> list[list[Frame]]:
+        """The stacks of the samples."""
+        return [self.stack(node) for node in self.thread["samples"]["stack"]]
+
+    def cause(self) -> list[Frame]:
+        """The stack of the marker that has one."""
+        return self.stack(self.thread["markers"]["data"][1]["cause"]["stack"])
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[list[list[Frame]]]:
+    """The stacks of each thread, as llvm-symbolizer names them."""
+    found: list[list[list[Frame]]] = read(FIXTURES / "firefox_stacks.json.gz")  # type: ignore[assignment]
+    return found
+
+
+def known(stack: list[Frame], expected: list[Frame]) -> list[Frame]:
+    """A stack without entries of procedure linkage tables, for which llvm-symbolizer has no name or that before."""
+    return [frame for frame, (name, *_) in zip(stack, expected, strict=True) if name != "_init" and name[:2] != "0x"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_functions_files_and_lines_in_each_version(
+    version: int, tmp_path: Path, expected: list[list[list[Frame]]]
+) -> None:
+    """Samples have the stacks that llvm-symbolizer gives, with inlined frames, and so has the marker with a stack."""
+    profile = named(version, tmp_path / "named.json.gz")
+    for thread, stacks in enumerate(expected):
+        shown = Shown(profile, thread)
+        for stack, truth in zip(shown.samples(), stacks, strict=True):
+            assert known(stack, truth) == known(truth, truth)
+        if version >= 40:
+            depths = [shown.is_inlined(row) for row in range(len(shown.frames["func"]))]
+            assert any(depths) or not thread
+        assert not shown.cause()[1][0].startswith("0x") or shown.cause()[1][0].startswith("(")
+
+
+def without_names(profile: dict[str, Any]) -> dict[str, Any]:
+    """What names do not change."""
+    for owner in (profile.get("shared", {}), *profile["threads"]):
+        for name in (*TABLES, "stringArray", "sources"):
+            owner.pop(name, None)
+    for thread in profile["threads"]:
+        del thread["samples"]["stack"], thread["markers"]["data"][1]["cause"]["stack"]
+    del profile["meta"]["symbolicated"]
+    return profile
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nothing_else_changes(version: int, tmp_path: Path) -> None:
+    """All other values, texts and resources stay; those that were there keep their rows."""
+    before, after = read(original(version)), named(version, tmp_path / "named.json")
+    owners = [("shared", None)] if version >= 56 else [("threads", row) for row in range(len(before["threads"]))]
+    for key, row in owners:
+        old, new = (each[key] if row is None else each[key][row] for each in (before, after))
+        assert new["stringArray"][: len(old["stringArray"])] == old["stringArray"]
+    assert list(after) == list(before)
+    assert without_names(after) == without_names(before)
+
+
+@pytest.mark.parametrize("version", [24, 40, 59, NEWEST])
+def test_names_that_are_there_stay(version: int, tmp_path: Path) -> None:
+    """A profile with names is written as it came, byte for byte; `--force` looks them up again, to the same stacks."""
+    version = max(each for each in VERSIONS if each <= version)
+    first, again, forced = (tmp_path / f"{name}.json" for name in ("named", "again", "forced"))
+    named(version, first)
+    options = ["-b", str(BINARIES), "-q", "--no-cache", "--demangle", "none", "-o"]
+    assert main([str(first), *options, str(again)]) == 0
+    assert again.read_bytes() == first.read_bytes()
+    assert main([str(first), "--force", *options, str(forced)]) == 0
+    if version >= 40:  # before, inlined frames are not marked, and have the addresses of the frames they are in
+        shown = [[Shown(read(path), row).samples() for row in range(3)] for path in (first, forced)]
+        assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version != NEWEST])
+def test_all_versions_are_one_profile(version: int) -> None:
+    """Each version becomes the same profile, up to CPU times, which are the same too."""
+
+    def of(version: int) -> dict[tuple[Any, ...], list[int]]:
+        with symbolize.Symbolizer([BINARIES], cache=None) as symbolizer:
+            profile = symbolizer.symbolize(load(original(version))).profile
+        text = profile.strings.text
+        assert [tuple(map(text, each)) for each in profile.sample_types] == [
+            ("samples", "count"),
+            ("cpu", "nanoseconds"),
+        ]
+        labels = profile.samples.labels
+        sums: dict[tuple[Any, ...], list[int]] = {}
+        for row, (frames, values) in enumerate(zip(profile.stacks(), profile.samples.values.tolist(), strict=True)):
+            mine = range(profile.samples.label_offsets[row], profile.samples.label_offsets[row + 1])
+            facts = tuple(
+                (text(int(labels.key[at])), text(int(labels.text[at])) or int(labels.number[at])) for at in mine
+            )
+            key = tuple((each.function, each.file, each.line, each.is_inlined) for each in frames), facts
+            sums[key] = [a + b for a, b in zip(sums.get(key, [0, 0]), values, strict=True)]
+        return sums
+
+    assert of(version) == of(NEWEST)
+
+
+def test_labels_times_and_values() -> None:
+    """Samples have their thread, category and time; without times equal ones are one."""
+    profile = load(original(NEWEST), timestamps=True)
+    text, labels = profile.strings.text, profile.samples.labels
+    mine = range(profile.samples.label_offsets[0], profile.samples.label_offsets[1])
+    found = {text(int(labels.key[at])): text(int(labels.text[at])) or int(labels.number[at]) for at in mine}
+    document = read(original(NEWEST))
+    thread = document["threads"][0]
+    time = 1_700_000_000_000_500_000 + round(thread["samples"]["timeDeltas"][0] * 1e6)
+    assert found == {
+        "pid": int(thread["pid"]),
+        "tid": thread["tid"],
+        "process": "threads",
+        "thread": thread["name"],
+        "category": found["category"],
+        "timestamp_ns": time,
+    }
+    assert found["category"] in ("User", "Other")
+    assert len(profile.samples) == sum(each["samples"]["length"] for each in document["threads"])
+    cpu = sum(sum(each["samples"]["threadCPUDelta"]) for each in document["threads"]) * 1000
+    assert profile.samples.values.sum(axis=0).tolist() == [len(profile.samples), cpu]
+    assert load(original(NEWEST), timestamps=False).samples.values.sum(axis=0).tolist() == [len(profile.samples), cpu]
+
+
+def test_symbols_for_samply(tmp_path: Path) -> None:
+    """Each address of a library leads to its symbol, with the frames there, innermost first."""
+    out = tmp_path / "x.syms.json"
+    arguments = [str(original(NEWEST)), "-b", str(BINARIES), "-q", "--no-cache", "--emit", "samply-syms"]
+    assert main([*arguments, "-o", str(out)]) == 0
+    symbols, profile = read(out), read(original(NEWEST))
+    texts = symbols["string_table"]
+    by_name = {each["debug_name"]: each for each in symbols["data"]}
+    library = next(each for each in profile["libs"] if each["name"] == "spectra")
+    own = by_name["spectra"]
+    assert own["code_id"] == library["codeId"]
+    assert own["debug_id"].replace("-", "").upper() + "0" == library["breakpadId"]
+    main_at = {address: own["symbol_table"][row] for address, row in own["known_addresses"]}
+    frames = {texts[frame["function"]] for each in main_at.values() for frame in each["frames"]}
+    assert {"(anonymous namespace)::band_energy", "resonance::norm"} <= frames
+    for address, each in main_at.items():
+        assert each["rva"] <= address < each["rva"] + each.get("size", 1 << 30)
+        assert texts[each["symbol"]] == texts[each["frames"][-1]["function"]]
+
+
+def test_symbols_for_samply_need_its_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another format has no such file."""
+    other = FIXTURES / "profiles/gperftools/ledger-gcc-pie.prof"
+    assert main([str(other), "--emit", "samply-syms", "-q", "-o", str(tmp_path / "x.syms.json")]) == 1
+    assert "no profile of samply" in capsys.readouterr().err
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    """A profile of version 75 with one frame of a library and one of none."""
+    profile = {
+        "meta": {"preprocessedProfileVersion": 75, "interval": 1, "startTime": 0, "stackwalk": 1, "markerSchema": []},
+        "libs": [{"name": "x", "path": "/x", "debugName": "x", "breakpadId": "", "codeId": None, "arch": ""}],
+        "shared": {
+            "stringArray": ["root", "0x10"],
+            "stackTable": {"frame": [0, 1], "prefixOffset": [0, 1], "length": 2},
+            "frameTable": {
+                "flags": [0, 2],
+                "address": [0, 16],
+                "lib": [0, 0],
+                "func": [0, 1],
+                "nativeSymbol": [0, 0],
+                "category": [0, 0],
+                "subcategory": [0, 0],
+                "innerWindowID": [0, 0],
+                "line": [0, 0],
+                "column": [0, 0],
+                "originalLocation": [0, 0],
+                "length": 2,
+            },
+            "funcTable": {
+                "flags": [0, 4],
+                "name": [0, 1],
+                "resource": [0, 0],
+                "source": [0, 0],
+                "lineNumber": [0, 0],
+                "columnNumber": [0, 0],
+                "originalLocation": [0, 0],
+                "length": 2,
+            },
+            "resourceTable": {"name": [1], "host": [None], "type": [1], "length": 1},
+            "nativeSymbols": {"libIndex": [], "address": [], "name": [], "functionSize": [], "length": 0},
+            "sources": {"id": [], "filename": [], "startLine": [], "startColumn": [], "length": 0},
+        },
+        "threads": [
+            {
+                "name": "t",
+                "pid": "1",
+                "tid": 2,
+                "samples": {"stack": [1, 0, None], "time": [1, 2, 3], "weight": None, "length": 3},
+                "markers": {"data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": []},
+            }
+        ],
+    }
+    for path, value in changes.items():
+        *owners, last = path.split("__")
+        at: Any = profile
+        for key in owners:
+            at = at[int(key) if key.isdigit() else key]
+        at[last] = value
+    return profile
+
+
+def loaded(profile: dict[str, Any]) -> symbolize.Profile:
+    """A profile that was read."""
+    return load(BytesIO(json.dumps(profile).encode()))
+
+
+def test_samples_without_a_stack_are_told() -> None:
+    """They are left out, with a warning."""
+    profile = loaded(small())
+    assert profile.samples.values.tolist() == [[1], [1]]
+    assert any("without a stack: 1" in each for each in profile.warnings)
+
+
+def test_addresses_count_from_the_first_page_of_the_image(tmp_path: Path) -> None:
+    """Also in a program that is not position-independent, whose first page has another vaddr."""
+    binary = FIXTURES / "bin/clang-nopie-dwarf4-lld/ledger"
+    from elftools.elf.elffile import ELFFile
+
+    with binary.open("rb") as file:
+        elf = ELFFile(file)
+        base = min(each["p_vaddr"] for each in elf.iter_segments("PT_LOAD"))
+        start = next(
+            each["st_value"] for each in elf.get_section_by_name(".symtab").iter_symbols() if each.name == "main"
+        )
+        build_id = next(iter(elf.get_section_by_name(".note.gnu.build-id").iter_notes()))["n_desc"]
+    assert base
+    profile = small(libs__0__codeId=build_id, shared__frameTable__address=[0, start - base])
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(profile))
+    assert main([str(path), "-b", str(binary.parent), "-q", "--no-cache", "-o", str(tmp_path / "y.json")]) == 0
+    assert Shown(read(tmp_path / "y.json"), 0).samples()[0][1][0] == "main"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"meta__preprocessedProfileVersion": 99}, "version 99"),
+        ({"meta__preprocessedProfileVersion": "75"}, "version '75'"),
+        ({"meta__preprocessedProfileVersion": 23}, "version 23"),
+        ({"shared__stackTable__prefixOffset": [0, -1]}, "does not stand behind"),
+        ({"shared__stackTable__prefixOffset": [0, 2]}, "does not stand behind"),
+        ({"shared__stackTable__frame": [0, 2]}, "rows that are not there"),
+        ({"shared__stackTable__frame": [0, None]}, "no frame"),
+        ({"shared__frameTable__func": [0, 9]}, "rows that are not there"),
+        ({"shared__frameTable__func": [0, 1.5]}, "no integers"),
+        ({"shared__frameTable__lib": [0, 7]}, "library that is not there"),
+        ({"shared__frameTable__address": [0]}, "has 1 rows"),
+        ({"shared__frameTable__address": ["0", "1"]}, "number is expected"),
+        ({"shared__funcTable__name": [0, 5]}, "rows that are not there"),
+        ({"shared__funcTable__source": [0, 5], "shared__funcTable__flags": [0, 12]}, "source that is not there"),
+        ({"shared__stringArray": ["root", 5]}, "text is expected"),
+        ({"shared__stackTable": []}, "object is expected"),
+        ({"threads": {}}, "list is expected"),
+        ({"threads__0__samples__stack": [1, 0, 99]}, "rows that are not there"),
+        ({"threads__0__samples__time": [1]}, "has 1 rows"),
+    ],
+)
+def test_damage_is_told(changes: dict[str, Any], problem: str) -> None:
+    """One sentence says what is wrong."""
+    with pytest.raises(InputError, match=problem):
+        loaded(small(**changes))
+
+
+def test_every_cut_is_told() -> None:
+    """A text that ends early is damaged, and nothing else happens."""
+    data = json.dumps(small()).encode()
+    for end in range(120, len(data), 7):
+        with pytest.raises(InputError):
+            load(BytesIO(data[:end]))
+
+
+def test_chains_that_multiply_are_refused() -> None:
+    """Many samples of one very deep stack are a small text with very many frames."""
+    nodes = 10_000
+    profile = small(
+        shared__stackTable__frame=[1] * nodes,
+        shared__stackTable__prefixOffset=[0] + [1] * (nodes - 1),
+        threads__0__samples__stack=list(range(nodes)) * 8,
+        threads__0__samples__time=list(range(nodes * 8)),
+    )
+    with pytest.raises(InputError, match="as only a bomb has"):
+        load(BytesIO(json.dumps(profile).encode()), timestamps=True)
+    deep = small(
+        shared__stackTable__frame=[1] * 40_000,
+        shared__stackTable__prefixOffset=[0] + [1] * 39_999,
+    )
+    with pytest.raises(InputError, match="more than"):
+        loaded(deep)
+
+
+def test_values_that_nest_deeply_are_stepped_over() -> None:
+    """What is not needed may be anything; what is needed may not."""
+    data = json.dumps(small()).encode()
+    nested = b"[" * 200_000 + b"]" * 200_000
+    assert len(load(BytesIO(data[:-1] + b',"more":' + nested + b"}")).samples) == 2
+    with pytest.raises(InputError):
+        load(BytesIO(data.replace(b'"libs": [', b'"libs": [' + nested + b",", 1)))
+
+
+GECKO = {
+    "meta": {"version": 34, "interval": 2, "startTime": 1000, "stackwalk": 1, "categories": [{"name": "Other"}]}
+    | {"sampleUnits": {"threadCPUDelta": "ns"}, "shutdownTime": None, "markerSchema": []},
+    "libs": [
+        {"start": 0x1000, "end": 0x3000, "offset": 0, "path": "/lib/a.so", "debugName": "a.so", "codeId": "ab" * 20},
+        {"start": 0x8000, "end": 0x9000, "offset": 0x1000, "path": "/lib/b.so", "debugName": "b.so", "breakpadId": ""},
+    ],
+    "pausedRanges": [],
+    "threads": [
+        {
+            "name": "GeckoMain",
+            "pid": 7,
+            "tid": 7,
+            "stringTable": ["(root)", "0x1234", "0x8010", "run (a.js:3:4)", "0x5000", "known (in c.so)"],
+            "frameTable": {
+                "schema": {"location": 0, "line": 1, "category": 2},
+                "data": [[0], [1, None, 0], [2], [3], [4], [5]],
+            },
+            "stackTable": {
+                "schema": {"prefix": 0, "frame": 1},
+                "data": [[None, 0], [0, 1], [1, 2], [2, 3], [3, 4], [4, 5]],
+            },
+            "samples": {
+                "schema": {"stack": 0, "time": 1, "threadCPUDelta": 2},
+                "data": [[2, 1.5, 100], [5, 2.5, 200], [None, 3]],
+            },
+        }
+    ],
+    "processes": [],
+}
+
+
+def test_the_raw_form_of_a_browser() -> None:
+    """Addresses of callers move into their calls; other frames have their names."""
+    profile = load(BytesIO(json.dumps(GECKO).encode()), timestamps=False)
+    text, locations = profile.strings.text, profile.locations
+    assert profile.samples.values.tolist() == [[1, 100], [1, 200]]
+
+    def shown(row: int) -> list[tuple[str, int, str, int]]:
+        first, last = profile.samples.location_offsets[row : row + 2]
+        found = []
+        for at in profile.samples.locations[first:last].tolist():
+            mapping = int(locations.mapping[at])
+            path = text(int(profile.mappings.filename[mapping])) if mapping >= 0 else ""
+            begin, end = locations.line_offsets[at : at + 2]
+            names = [
+                (text(int(profile.functions.name[locations.lines.function[line]])), int(locations.lines.line[line]))
+                for line in range(begin, end)
+            ]
+            found.append((path, int(locations.address[at]), *(names[0] if names else ("", 0))))
+        return found
+
+    assert shown(0) == [("/lib/b.so", 0x1010, "", 0), ("/lib/a.so", 0x233, "", 0), ("", 0, "(root)", 0)]
+    assert shown(1) == [
+        ("", 0, "known", 0),
+        ("", 0x5000, "", 0),
+        ("", 0, "run", 3),
+        ("/lib/b.so", 0x100F, "", 0),
+        ("/lib/a.so", 0x233, "", 0),
+        ("", 0, "(root)", 0),
+    ]
+
+
+def test_the_raw_form_becomes_a_processed_one(tmp_path: Path) -> None:
+    """What is written of it is a profile that is read again, with the same values."""
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(GECKO))
+    assert main([str(path), "-q", "-b", str(tmp_path), "-o", str(tmp_path / "y.json.gz")]) == 0
+    again = load(tmp_path / "y.json.gz")
+    assert again.samples.values[:, 0].sum() == 2
+
+
+def test_damage_in_the_raw_form() -> None:
+    """One sentence says what is wrong."""
+    for path, value in (("frameTable", {}), ("stringTable", [1]), ("stackTable", {"schema": {}, "data": [[5, 0]]})):
+        thread = GECKO["threads"][0] | {path: value}  # type: ignore[index, operator]
+        with pytest.raises(InputError):
+            load(BytesIO(json.dumps(GECKO | {"threads": [thread]}).encode()))
+
+
+def test_the_library_writes_the_document(tmp_path: Path) -> None:
+    """By the same way as the command."""
+    named(NEWEST, tmp_path / "command.json")
+    (profile,) = load_all(original(NEWEST))
+    with symbolize.Symbolizer([BINARIES], options=symbolize.Options(demangle="none"), cache=None) as symbolizer:
+        count = symbolize.write_firefox(profile, symbolizer, tmp_path / "library.json")
+    assert count > 20
+    assert (tmp_path / "library.json").read_bytes() == (tmp_path / "command.json").read_bytes()
+
+
+def test_what_is_written_is_read_again() -> None:
+    """A profile of another format keeps its stacks and values through the file for the viewer."""
+    with symbolize.Symbolizer([BINARIES], cache=None) as symbolizer:
+        result = symbolizer.symbolize(load(FIXTURES / "profiles/perf/spectra-gcc-pie.pb.gz"))
+    out = BytesIO()
+    symbolize.write(result.profile, out, emit="firefox")
+    again = load(BytesIO(out.getvalue()))
+    values = result.profile.samples.values
+    default = [each.type for each in result.profile.sample_types].index(result.profile.default_sample_type)
+    assert again.samples.values.sum() == np.abs(values[:, default]).sum()
