@@ -140,17 +140,20 @@ fn=(2)
 
 
 def test_drift_of_instructions() -> None:
-    """More and less than the limit is told, with both counts; so is a task that only one side has."""
+    """More and less than the limit is told, with both counts; so is a task that only one side has. Less is no harm."""
     changes = module("instructions").changes
     old = {"same": 1000, "slower": 1000, "faster": 1000, "gone": 1000}
     new = {"same": 1029, "slower": 1031, "faster": 969, "new": 5}
-    assert changes(old, new) == [
+    lines, is_more = changes(old, new)
+    assert lines == [
         "slower: 1,000 instructions recorded, 1,031 now (+3.1%)",
         "faster: 1,000 instructions recorded, 969 now (-3.1%)",
         "gone: 1,000 instructions recorded, 0 now (-100.0%)",
         "new: 0 instructions recorded, 5 now (no record)",
     ]
-    assert changes(old, old) == []
+    assert is_more
+    assert changes(old, {**old, "faster": 969}) == (lines[1:2], False)
+    assert changes(old, old) == ([], False)
 
 
 def test_the_vote() -> None:
