@@ -34,6 +34,7 @@ TEXTS: Final = (
         rb"\x04\x08\{.:\x0cversion",
         "a dump of stackprof: fold it with `stackprof --stackcollapse x.dump > x.folded`",
     ),
+    (rb"\xdc\xdfJSLB", "a profile of the Firefox Profiler in slabs (.jslb): save it as .json.gz"),
     (rb"v8-version,", f"a log of `node --prof`{HAS_NAMES}`node --prof-process x.log` shows it"),
     (rb"Flat profile:\n|Call graph \(explanation follows\)", "a report of gprof, which is no profile"),
     (rb"JOB \"[^\n]*\nDATE \"", "a heap profile of GHC, which has no stacks: `hp2ps x.hp` shows it"),
