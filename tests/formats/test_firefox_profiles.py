@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import time
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +15,7 @@ import symbolize
 from symbolize.cli.main import main
 from symbolize.core.errors import InputError
 from symbolize.formats import load, load_all
+from symbolize.formats.firefox.gecko import named as named_frame
 from tests.support.fixture_files import FIXTURES
 
 PROFILES = FIXTURES / "profiles/firefox"
@@ -197,14 +199,14 @@ def test_labels_times_and_values() -> None:
     found = {text(int(labels.key[at])): text(int(labels.text[at])) or int(labels.number[at]) for at in mine}
     document = read(original(NEWEST))
     thread = document["threads"][0]
-    time = 1_700_000_000_000_500_000 + round(thread["samples"]["timeDeltas"][0] * 1e6)
+    taken = 1_700_000_000_000_500_000 + round(thread["samples"]["timeDeltas"][0] * 1e6)
     assert found == {
         "pid": int(thread["pid"]),
         "tid": thread["tid"],
         "process": "threads",
         "thread": thread["name"],
         "category": found["category"],
-        "timestamp_ns": time,
+        "timestamp_ns": taken,
     }
     assert found["category"] in ("User", "Other")
     assert len(profile.samples) == sum(each["samples"]["length"] for each in document["threads"])
@@ -493,3 +495,131 @@ def test_what_is_written_is_read_again() -> None:
     values = result.profile.samples.values
     default = [each.type for each in result.profile.sample_types].index(result.profile.default_sample_type)
     assert again.samples.values.sum() == np.abs(values[:, default]).sum()
+
+
+def with_library(**changes: Any) -> dict[str, Any]:
+    """`small` with a function of a library as its leaf."""
+    library = {"name": "spectra", "path": "/spectra", "debugName": "spectra", "breakpadId": "", "codeId": None}
+    return small(libs=[library], shared__frameTable__address=[0, SPECTRA_MAIN], **changes)
+
+
+def spectra_main() -> int:
+    """Where `main` begins, as symbolized profiles say."""
+    from elftools.elf.elffile import ELFFile
+
+    with (BINARIES / "spectra").open("rb") as file:
+        symbols = ELFFile(file).get_section_by_name(".symtab").iter_symbols()
+        return int(next(each["st_value"] for each in symbols if each.name == "main"))
+
+
+SPECTRA_MAIN = spectra_main()
+
+
+def written(profile: dict[str, Any], tmp_path: Path, *options: str) -> dict[str, Any]:
+    """A profile as the command writes it with names."""
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(profile))
+    arguments = [str(path), "-b", str(BINARIES), "-q", "--no-cache", *options]
+    assert main([*arguments, "-o", str(tmp_path / "y.json")]) == 0
+    return read(tmp_path / "y.json")
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        ("frameTable", "innerWindowID"),
+        ("frameTable", "nativeSymbol"),
+        ("funcTable", "columnNumber"),
+        ("sources", "id"),
+    ],
+)
+def test_damage_in_what_only_a_writer_needs(
+    table: str, column: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told too, and nothing is written."""
+    profile = read(original(NEWEST))
+    profile["shared"][table][column].append(0)
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(profile))
+    arguments = [str(path), "-b", str(BINARIES), "-q", "--no-cache", "-o", str(tmp_path / "y.json")]
+    assert main(arguments) == 1
+    assert f"the column {column} has" in capsys.readouterr().err
+    assert not (tmp_path / "y.json").exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["shared__stringArray", "shared__stackTable__prefixOffset", "shared__funcTable__resource"]
+)
+def test_what_every_profile_has_may_not_be_missing(path: str) -> None:
+    """Also where nothing of it is needed."""
+    profile: Any = small()
+    *owners, last = path.split("__")
+    at = profile
+    for key in owners:
+        at = at[key]
+    del at[last]
+    with pytest.raises(InputError, match=f"{last} is missing"):
+        loaded(profile)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shared__nativeSymbols__length": None},
+        {"shared__frameTable__flags": [0, 10], "shared__frameTable__nativeSymbol": [0, 99]},
+        {"shared__frameTable__flags": [0, 10.0], "shared__frameTable__nativeSymbol": [0, -3]},
+        {"threads__0__samples__timeDeltas": None, "threads__0__samples__threadCPUDelta": None}
+        | {"meta__sampleUnits": {"threadCPUDelta": "ns"}, "threads__0__markers": None},
+    ],
+)
+def test_names_where_something_is_odd(changes: dict[str, Any], tmp_path: Path) -> None:
+    """Lengths that are none, rows of symbols that are not there, numbers with a point, columns that are null."""
+    found = written(with_library(**changes), tmp_path)
+    assert Shown(found, 0).samples()[0][1][0] == "main"
+    assert found["shared"]["frameTable"]["flags"][1] == 2 + 8 + 16
+    assert found["shared"]["nativeSymbols"]["address"] == [SPECTRA_MAIN]
+
+
+def test_bytes_that_are_no_utf8() -> None:
+    """They are replaced, as browsers do, and spoil nothing else."""
+    data = json.dumps(small()).encode().replace(b'"root"', b'"r\xe9t"')
+    profile = load(BytesIO(data))
+    assert "r\ufffdt" in {frame.function for stack in profile.stacks() for frame in stack}
+
+
+def test_ids_of_zeros_are_none(tmp_path: Path) -> None:
+    """What recorded no id writes these: the library is found by its name."""
+    for ids in ({"breakpadId": "0" * 33}, {"breakpadId": "0" * 33, "codeId": "0" * 40}):
+        profile = with_library()
+        profile["libs"][0].update(ids)
+        (mapping,) = loaded(profile).mappings.build_id.tolist()
+        assert mapping == 0
+        assert Shown(written(profile, tmp_path, "--accept", "unverified"), 0).samples()[0][1][0] == "main"
+
+
+def test_ids_of_processes() -> None:
+    """Numbers that fit are numbers, whatever they are written as; all others are texts."""
+    for pid, expected in (("17", 17), (17, 17), ("12345678901234567890", "12345678901234567890"), ("7.1", "7.1")):
+        profile = loaded(small(threads__0__pid=pid))
+        labels, text = profile.samples.labels, profile.strings.text
+        (at,) = [row for row in range(2) if text(int(labels.key[row])) == "pid"]
+        assert (text(int(labels.text[at])) or int(labels.number[at])) == expected
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"start": -1}, {"end": 1 << 70}, {"start": 1 << 65, "end": 1 << 66}, {"offset": 1 << 70}, {"offset": -(1 << 65)}],
+)
+def test_places_of_libraries_that_are_none(changes: dict[str, int]) -> None:
+    """No addresses are in them; all else is read."""
+    libraries = [GECKO["libs"][0] | changes, GECKO["libs"][1]]  # type: ignore[index, operator]
+    profile = load(BytesIO(json.dumps(GECKO | {"libs": libraries}).encode()))
+    assert [profile.strings.text(int(each)) for each in profile.mappings.filename] == ["/lib/b.so"]
+
+
+def test_texts_of_frames_that_are_hard_to_match() -> None:
+    """Their patterns take no time that grows with the square of the text."""
+    began = time.process_time()
+    for text in ((" (in b) (" * 400 + ":" * 4000) * 20, " (" * 4000 + ":", " (:1" * 2000, "a (in b) (" + "x:" * 4000):
+        assert named_frame(text, lambda _: (-1, -1))[0] == text
+    assert time.process_time() - began < 3

@@ -10,7 +10,7 @@ from tools.fuzz.loaders import TARGETS as LOADERS
 from tools.fuzz.targets import TARGETS
 
 COUNTS = {"files": 200, "names": 20, "tables": 300, "profiles": 60, "merged": 100, "otlp": 300, "index": 60}
-COUNTS |= {"manifest": 60, "texts": 300, "commands": 60, "served": 20, "stacks": 1500}
+COUNTS |= {"firefox": 300, "manifest": 60, "texts": 300, "commands": 60, "served": 20, "stacks": 1500}
 COUNTS |= dict.fromkeys(LOADERS, 1000)
 """Inputs of each target."""
 INTERPRETED = 5

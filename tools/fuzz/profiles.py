@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import os
 import random
 import shutil
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -18,13 +19,15 @@ import numpy as np
 from symbolize import Edits, Filters, load_all
 from symbolize.analysis.filters import selected
 from symbolize.cli.main import main
+from symbolize.core.arrays import UInt64, offsets_of
 from symbolize.core.errors import InputError
 from symbolize.elf import ElfImage
 from symbolize.formats import encode
+from symbolize.formats.firefox.lines import FirefoxLines
 from symbolize.formats.otlp import writer as otlp
 from symbolize.formats.otlp.lines import OtlpLines
 from symbolize.profile import combine, compact, merged
-from symbolize.profile.model import Functions, Lines
+from symbolize.profile.model import Functions, Lines, Profile
 from tests.support import gperftools_writer as gperftools
 from tests.support import perfetto_traces as given
 from tests.support import perfetto_writer as traces
@@ -168,6 +171,9 @@ def samples() -> list[Sample]:
         found.append(Sample(path.name, zlib.decompress(path.read_bytes(), 47)))
     for name in ("ledger-gcc-pie.prof", "spectra-gcc-pie.prof"):
         found.append(Sample(name, (profiles / "gperftools" / name).read_bytes(), is_protobuf=False))
+    for version in (36, 75):
+        data = zlib.decompress((profiles / f"firefox/v{version}.json.gz").read_bytes(), 47)
+        found.append(Sample(f"firefox v{version}", data, is_protobuf=False))
     found += otlp_samples((profiles / "otlp" / "spectra-gcc-pie.otlp").read_bytes())
     for name in ("profiler.heap", "jemalloc.dump", "goroutine.txt", "mutex.txt", "plain.perf-script"):
         found.append(Sample(name, (ROOT / "fixtures" / "legacy" / name).read_bytes(), is_protobuf=False))
@@ -420,3 +426,65 @@ def otlp_target(seed: int) -> int:
     again = load_all(io.BytesIO(written))
     assert len(again) == len(found)
     return len(data)
+
+
+ODD = (None, True, -1, 0, 1.5, 7, 1 << 31, 1 << 53, 1 << 64, 1e300, "", "0x10", "a (b:1:2)", "\ud800", [], [None], {})
+"""Values that are put in place of others."""
+
+
+def mutate_json(chance: random.Random, value: Any) -> Any:
+    """A JSON value, of which one that it holds is another, missing, or there twice."""
+    holder, key, child = value, None, value
+    while isinstance(child, dict | list) and child and (key is None or chance.random() < 0.9):
+        holder, key = child, chance.choice([*child] if isinstance(child, dict) else range(len(child)))
+        child = holder[key]
+    kind = chance.random()
+    if key is None or kind < 0.6:
+        new = chance.choice(ODD)
+        if key is None:
+            return new
+        holder[key] = new
+    elif kind < 0.8 or isinstance(holder, dict):
+        del holder[key]
+    else:
+        holder.append(holder[key])
+    return value
+
+
+def firefox_target(seed: int) -> int:
+    """A damaged profile of the Firefox Profiler: it is read or refused with one line, and with names, some of inlined
+    frames, it is JSON if it was, and is read again."""
+    chance = random.Random(seed)
+    data = chance.choice([each for each in samples() if each.name.startswith("firefox")]).data
+    is_json = chance.random() < 0.7
+    if is_json:
+        value = json.loads(data)
+        for _ in range(chance.choice((1, 1, 2, 3))):
+            value = mutate_json(chance, value)
+        data = json.dumps(value, indent=chance.choice((None, 1))).encode()
+    else:
+        data = mutate_bytes(chance, data)
+    try:
+        (found,) = load_all(io.BytesIO(data), timestamps=chance.random() < 0.3)
+        if found.document is None:
+            return len(data)
+        lines = FirefoxLines(found.document, no_symbols, replaces=chance.random() < 0.5)
+        profile = found.profile
+        counts = np.arange(len(profile.locations)) % 3 + 1
+        profile.functions = Functions.zeros(1)
+        profile.locations.lines = Lines.zeros(int(counts.sum()))
+        profile.locations.line_offsets = offsets_of(counts)
+        lines.add(profile, np.ones(len(counts), np.bool_))
+        written = b"".join(lines.pieces())
+    except InputError as error:
+        assert len(str(error).splitlines()) == 1
+        return len(data)
+    if is_json:
+        json.loads(written)
+        assert load_all(io.BytesIO(written))[0].profile is not None
+    return len(data)
+
+
+def no_symbols(profile: Profile) -> tuple[UInt64, UInt64]:
+    """Symbols that begin where the locations are, of no known size."""
+    return np.zeros(len(profile.locations), np.uint64), np.zeros(len(profile.locations), np.uint64)

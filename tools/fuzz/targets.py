@@ -19,7 +19,7 @@ from symbolize.symbols.table import SymbolTable
 from symbolize.symbols.table_file import PREFIX, DamagedTable, crc32, read_table
 from tools.fuzz import corpus, loaders
 from tools.fuzz.mutate import ANY, HOW_MANY, mutate_file, mutate_name
-from tools.fuzz.profiles import merged_target, otlp_target, profile_target
+from tools.fuzz.profiles import firefox_target, merged_target, otlp_target, profile_target
 from tools.fuzz.scenes import command_target
 from tools.fuzz.served import served_target
 from tools.fuzz.stacks import stack_target
@@ -188,6 +188,7 @@ TARGETS: dict[str, Callable[[int], int]] = {
     "stacks": stack_target,
     "merged": merged_target,
     "otlp": otlp_target,
+    "firefox": firefox_target,
     "index": index_target,
     "manifest": manifest_target,
     **loaders.TARGETS,

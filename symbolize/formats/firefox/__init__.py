@@ -10,6 +10,7 @@ from typing import Final
 KEYS: Final = (
     b'"markerSchema"',
     b'"breakpadId"',
+    b'"debugName"',
     b'"stackwalk"',
     b'"shutdownTime"',
     b'"pausedRanges"',

@@ -14,6 +14,7 @@ MAX_KEYS: Final = 1 << 16
 """Keys of an object."""
 MAX_COST: Final = 64 << 20
 """Bytes that the objects of a value may take that is decoded as a whole."""
+OPENING: Final = {"a list": "[", "an object": "{"}
 MAX_INTEGER: Final = 1 << 53
 """Up to here numbers of JavaScript are exact."""
 
@@ -56,8 +57,10 @@ class JsonText:
         """What is said of a value that is not as it should be."""
         return InputError(self.source, f"is damaged at offset {at:#x}: {what}")
 
-    def spans(self, span: Span) -> Int64:
+    def spans(self, span: Span, kind: str = "a list") -> Int64:
         """Where the items of a list, or the keys and values of an object, begin and end: int64[n, 2]."""
+        if self.data[span.begin] != ord(OPENING[kind]):
+            raise self.problem(span.begin, f"{kind} is expected")
         try:
             found: Int64 = spans(self.data, span.begin, span.end)
         except JsonDamage as error:
@@ -66,9 +69,7 @@ class JsonText:
 
     def members(self, span: Span) -> Members:
         """The members of an object; of equal keys the last counts, as in JavaScript."""
-        if self.data[span.begin] != ord("{"):
-            raise self.problem(span.begin, "an object is expected")
-        found = self.spans(span)
+        found = self.spans(span, "an object")
         if len(found) > 2 * MAX_KEYS:
             raise self.problem(span.begin, f"an object has more than {MAX_KEYS} keys")
         keys, values = found[::2].tolist(), found[1::2].tolist()
@@ -76,9 +77,11 @@ class JsonText:
 
     def items(self, span: Span) -> list[Span]:
         """The items of a list."""
-        if self.data[span.begin] != ord("["):
-            raise self.problem(span.begin, "a list is expected")
         return [Span(begin, end) for begin, end in self.spans(span).tolist()]
+
+    def has(self, members: Members, key: str) -> bool:
+        """Whether an object has a member that is not null."""
+        return key in members and self.data[members[key].begin] != ord("n")
 
     def text(self, span: Span) -> str:
         """A text."""
@@ -88,13 +91,14 @@ class JsonText:
         return value
 
     def value(self, span: Span, *, is_open: bool = False) -> Any:
-        """A value as Python has it, which is not large; a list of items, if it `is_open`."""
+        """A value as Python has it, which is not large; a list of items, if it `is_open`. Bytes that are no UTF-8 are
+        replaced, as browsers do."""
         raw = bytes(self.data[span.begin : span.end])
         raw = b"[%b]" % raw if is_open else raw
         if json_cost(raw) > MAX_COST:
             raise self.problem(span.begin, "a value is too large")
         try:
-            return json.loads(raw)
+            return json.loads(raw.decode(errors="replace"))
         except (ValueError, RecursionError) as error:
             raise self.problem(span.begin, "a value is no JSON") from error
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, Float64, Int64
+from symbolize.core.arrays import NONE, TOP, Float64, Int64
 from symbolize.core.errors import InputError
 from symbolize.formats.firefox.document import DocumentTexts, JsonText, Members, Span
 from symbolize.formats.firefox.tables import MappedLibrary, StackTables, Thread, names_of, number_of
@@ -19,7 +19,7 @@ AT_ONCE: Final = 1 << 14
 MAX_PROCESSES: Final = 1 << 10
 ADDRESS: Final = re.compile(r"0x([0-9a-fA-F]{1,16})")
 IN_SCRIPT: Final = re.compile(r"(.{0,4096}) \((.{1,4096}?):(\d{1,9})(?::(\d{1,9}))?\)(?:\[\d+\])?", re.DOTALL)
-IN_LIBRARY: Final = re.compile(r"(.{1,4096}) \(in ([^)]{1,1024})\)(?: \+ \d+| \(.{1,4096}:.{1,4096}\))?", re.DOTALL)
+IN_LIBRARY: Final = re.compile(r"(.{1,4096}) \(in ([^)]{1,1024})\)(?: \+ \d{1,20}| \(.{1,4096}\))?", re.DOTALL)
 """A frame of JavaScript, and one of a library that has its name already."""
 LARGEST: Final = 1 << 63
 Locate = Callable[[int], tuple[int, int]]
@@ -100,7 +100,8 @@ class GeckoRecording:
             raise InputError(self.text.source, problem)
         self.meta = self.meta or meta
         found = [MappedLibrary.of(self.text.value(each)) for each in self._items(members, "libs")]
-        libraries = sorted((each for each in found if each.start < each.end), key=lambda each: each.start)
+        whole = (each for each in found if 0 <= each.offset <= each.start < each.end <= TOP)
+        libraries = sorted(whole, key=lambda each: each.start)
         starts = np.array([each.start for each in libraries], np.uint64)
         rows = []
         for each in libraries:
@@ -111,7 +112,7 @@ class GeckoRecording:
 
         def locate(address: int) -> tuple[int, int]:
             at = int(np.searchsorted(starts, np.uint64(address), side="right")) - 1
-            if at < 0 or address >= libraries[at].end:
+            if at < 0 or address >= libraries[at].end or address - libraries[at].base >= LARGEST:
                 return NONE, NONE
             return rows[at], address - libraries[at].base
 

@@ -38,9 +38,9 @@ class FirefoxLines(FoundSites):
 
     def pieces(self) -> Iterator[bytes]:
         """The text with the names."""
-        document, data = self.document, self.document.text.data
+        data = self.document.text.data
         edits = sorted(self._edits())
-        at = document.text.root().begin
+        at = 0
         for span, content in edits:
             yield bytes(data[at : span.begin])
             yield content
@@ -52,10 +52,13 @@ class FirefoxLines(FoundSites):
         if not self.found:
             return
         forest, shared = forest_of(document), SharedTables(document)
+        threads: dict[int, list[Members]] = {}
+        for each in document.threads:
+            threads.setdefault(id(each.tables), []).append(each.members)
         for first, tables in zip(forest.first_frame.tolist(), document.tables, strict=False):
             rows = slice(first, first + len(tables.function))
-            sites = forest.site[rows], forest.caller_site[rows]
-            yield from TreeNames(document, shared, tables, sites, self.found, self._replaces).edits()
+            sites, own = (forest.site[rows], forest.caller_site[rows]), threads.get(id(tables), [])
+            yield from TreeNames(document, shared, tables, own, sites, self.found, self._replaces).edits()
         yield from shared.edits()
         yield from self._mark()
 
@@ -78,13 +81,14 @@ class TreeNames:
         document: Document,
         shared: SharedTables,
         tables: StackTables,
+        threads: Sequence[Members],
         sites: FrameSites,
         found: Found,
         replaces: bool,
     ) -> None:
         self._document, self._tables, self._found, self._replaces = document, tables, found, replaces
         self._version = document.version
-        self._threads = [each.members for each in document.threads if each.tables is tables]
+        self._threads = threads
         self._shared = shared
         self._texts = shared.texts or RawTexts(document, tables.owner)
         self._frames = RawTable(document, tables.owner, "frameTable", len(tables.function))
@@ -93,6 +97,10 @@ class TreeNames:
         if self._version >= n.NATIVE_SYMBOLS:
             count = document.count(document.table(tables.owner, "nativeSymbols"), "name")
             self._symbols = RawTable(document, tables.owner, "nativeSymbols", count)
+        self._library_rows: dict[int, int] = {}  # as the profile counts those of this thread, before they are shared
+        if self._version < n.SHARED_LIBRARIES:
+            for row, library in enumerate(document.libraries_of(tables.owner).tolist()):
+                self._library_rows.setdefault(library, row)
         # By frame; those of copies follow.
         self._site, self._leaf_copy = self._roles(sites)
         copied = list(self._leaf_copy)
@@ -124,10 +132,9 @@ class TreeNames:
 
     def _stacks_of(self, thread: Members, name: str) -> Int64:
         """The nodes in a table of a thread."""
-        text = self._document.text
-        if name not in thread or text.data[thread[name].begin] == ord("n"):
+        if not self._document.text.has(thread, name):
             return np.zeros(0, np.int64)
-        table = text.members(thread[name])
+        table = self._document.table(thread, name)
         return self._document.rows(table, "stack", self._document.count(table, "stack"), len(self._tables.frame))
 
     def edits(self) -> Iterator[Edit]:
@@ -184,11 +191,12 @@ class TreeNames:
         """The row of the native symbol at each address, NONE in versions without. Those of frames are used again."""
         rows: dict[int, int] = {}
         own: dict[int, int] = {}
-        if self._symbols is None:
+        if self._symbols is None or "nativeSymbol" not in self._frames.members:
             return {each.symbol: NONE for each in names.values()}
         for frame in names:
             symbol = self._frames.number("nativeSymbol", frame)
-            if self._frames.cells("nativeSymbol")[frame] != NULL and self._has_flag(frame, n.HAS_SYMBOL):
+            has_symbol = self._frames.cells("nativeSymbol")[frame] != NULL and self._has_flag(frame, n.HAS_SYMBOL)
+            if has_symbol and 0 <= symbol < self._symbols.count:
                 own[frame] = symbol
         free = dict.fromkeys(own.values())
         for frame, found in names.items():
@@ -205,19 +213,13 @@ class TreeNames:
                 row = next(left, NONE)
                 rows[found.symbol] = self._symbols.add() if row == NONE else row
             row = rows[found.symbol]
-            self._symbols.put("libIndex", row, self._library_row(frame))
+            library = self._library[frame]
+            self._symbols.put("libIndex", row, self._library_rows.get(library, library))
             self._symbols.put("address", row, found.symbol)
             self._symbols.put("name", row, self._texts.row(found.frames[0].name))
             unknown: bytes | int = -1 if self._version >= n.NO_NULL_SYMBOLS else NULL
             self._symbols.put("functionSize", row, found.size or unknown)
         return rows
-
-    def _library_row(self, frame: int) -> int:
-        """The row of the library of a frame, as the profile counts them."""
-        if self._version >= n.SHARED_LIBRARIES:
-            return int(self._library[frame])
-        rows = self._document.libraries_of(self._tables.owner)
-        return int(np.flatnonzero(rows == self._library[frame])[0])
 
     def _has_flag(self, frame: int, flag: int) -> bool:
         """Whether a frame has a flag, in versions with flags."""
@@ -311,16 +313,14 @@ class TreeNames:
 
     def _thread_edits(self, thread: Members, leaf: Int64, innermost: Int64) -> Iterator[Edit]:
         """What refers to stacks in a thread."""
-        text = self._document.text
+        document, text = self._document, self._document.text
         for name in STACKS_OF:
             nodes = self._stacks_of(thread, name)
             if len(nodes):
                 moved = np.append(leaf if name == "samples" else innermost, NONE)[nodes]
                 yield text.members(thread[name])["stack"], b"[" + b",".join(cells_of(moved.tolist())) + b"]"
-        if "markers" not in thread:
-            return
-        markers = text.members(thread["markers"])
-        for item in text.items(markers["data"]) if "data" in markers else []:
+        markers = text.members(thread["markers"]) if text.has(thread, "markers") else {}
+        for item in document.list_of(markers, "data"):
             if CAUSE not in bytes(text.data[item.begin : item.end]) or text.data[item.begin] != ord("{"):
                 continue
             cause = text.members(item).get("cause")

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
-from symbolize.formats.firefox.document import Members, Span
+from symbolize.formats.firefox.document import MAX_INTEGER, Members, Span
 from symbolize.formats.firefox.tables import SHARED_TEXTS, SOURCES, Document
 
 NULL: Final = b"null"
@@ -24,12 +25,14 @@ class RawTable:
     def cells(self, name: str) -> list[bytes]:
         """The cells of a column."""
         if name not in self._cells:
-            data = self._document.text.data
-            if data[self.members[name].begin] == ord("n"):  # a column that has nothing
-                self._cells[name] = [NULL] * self.count
+            text, span = self._document.text, self.members[name]
+            if text.has(self.members, name):
+                found = [bytes(text.data[begin:end]) for begin, end in text.spans(span).tolist()]
             else:
-                spans = self._document.text.spans(self.members[name]).tolist()
-                self._cells[name] = [bytes(data[begin:end]) for begin, end in spans]
+                found = [NULL] * self._old
+            if len(found) != self._old:
+                raise text.problem(span.begin, f"the column {name} has {len(found)} rows, and not {self._old}")
+            self._cells[name] = found
         return self._cells[name]
 
     def put(self, name: str, row: int, cell: bytes | int) -> None:
@@ -41,7 +44,10 @@ class RawTable:
     def number(self, name: str, row: int) -> int:
         """The number in a cell, 0 if it has none."""
         cell = self.cells(name)[row] if name in self.members else NULL
-        return int(cell) if cell.lstrip(b"-").isdigit() else 0
+        with suppress(ValueError):
+            value = float(cell)
+            return int(value) if abs(value) < MAX_INTEGER else 0
+        return 0
 
     def add(self, like: int | None = None) -> int:
         """The row of an added one, with the cells of another row or with nothing."""
@@ -55,7 +61,7 @@ class RawTable:
     def columns(self) -> list[str]:
         """The names of the columns."""
         data = self._document.text.data
-        return [name for name, span in self.members.items() if data[span.begin] in b"[n"]
+        return [name for name, span in self.members.items() if data[span.begin] in b"[n" and name != "length"]
 
     def replace(self, name: str, cells: Sequence[bytes]) -> None:
         """Put other cells into a column, which may be more."""
@@ -75,7 +81,7 @@ class RawTexts:
     """The list of texts, to which missing ones are added."""
 
     def __init__(self, document: Document, owner: Members) -> None:
-        self._span = owner["stringArray"]
+        self._span = document.member(owner, "stringArray")
         data = document.text.data
         spans = document.text.spans(self._span).tolist()
         self._end = spans[-1][1] if spans else self._span.begin + 1

@@ -114,7 +114,7 @@ def profile_of(recording: Recording, with_times: bool) -> Profile:
     interval = number_of(recording.meta.get("interval"))
     if 0 < interval < 1e12:
         profile.period, profile.period_type = int(interval * MILLISECOND), value_type(profile, b"wall", b"nanoseconds")
-    clock = began + integers(time * MILLISECOND) if with_times else None
+    clock = began + integers(time, MILLISECOND) if with_times else None
     set_labels(profile, recording, thread_of, forest.category[node], clock)
     return profile
 
@@ -140,20 +140,20 @@ def rows_of(recording: Recording, thread: Thread) -> list[ThreadSamples]:
         node, time, cpu = recording.samples(thread)
         return [
             ThreadSamples(
-                node, time, {SAMPLES: np.ones(len(node), np.int64)} | ({CPU: integers(cpu * factor)} if factor else {})
+                node, time, {SAMPLES: np.ones(len(node), np.int64)} | ({CPU: integers(cpu, factor)} if factor else {})
             )
         ]
     text, members, found = recording.text, thread.members, []
     for name in ("samples", *ALLOCATIONS):
-        if name not in members or text.data[members[name].begin] == ord("n"):
+        if not text.has(members, name):
             continue
         table = text.members(members[name])
         count = recording.count(table, "stack")
         node = recording.rows(table, "stack", count, len(thread.tables.frame))
         kind, factors = weights_of(recording, table, name)
         values = {kind: weight_column(recording, table, count, factors)}
-        if name == "samples" and factor and "threadCPUDelta" in table:
-            values[CPU] = integers(numbers_of(recording, table, "threadCPUDelta", count) * factor)
+        if name == "samples" and factor and text.has(table, "threadCPUDelta"):
+            values[CPU] = integers(numbers_of(recording, table, "threadCPUDelta", count), factor)
         found.append(ThreadSamples(node, times_of(recording, table, count), values))
     return found
 
@@ -169,9 +169,9 @@ def weights_of(recording: Document, table: Members, name: str) -> tuple[SampleTy
 def weight_column(recording: Document, table: Members, count: int, factor: float) -> Int64:
     """The weights of a table, 1 where it has none. Before version 29 they are called durations."""
     name = "weight" if "weight" in table else "duration"
-    if name not in table or recording.text.data[table[name].begin] == ord("n"):
+    if not recording.text.has(table, name):
         return np.ones(count, np.int64)
-    return integers(numbers_of(recording, table, name, count) * factor)
+    return integers(numbers_of(recording, table, name, count), factor)
 
 
 def numbers_of(recording: Document, table: Members, name: str, count: int) -> Float64:
@@ -185,14 +185,15 @@ def numbers_of(recording: Document, table: Members, name: str, count: int) -> Fl
 def times_of(recording: Document, table: Members, count: int) -> Float64:
     """When samples were taken, in milliseconds from the beginning; some profiles say how much later than the one
     before."""
-    if "timeDeltas" in table:
+    has = recording.text.has
+    if has(table, "timeDeltas"):
         return np.cumsum(numbers_of(recording, table, "timeDeltas", count))
-    return numbers_of(recording, table, "time", count) if "time" in table else np.zeros(count)
+    return numbers_of(recording, table, "time", count) if has(table, "time") else np.zeros(count)
 
 
-def integers(values: Float64) -> Int64:
-    """Values as integers."""
-    return np.rint(np.clip(values, -LARGEST, LARGEST)).astype(np.int64)
+def integers(values: Float64, factor: float) -> Int64:
+    """Values times a factor as integers."""
+    return np.rint(np.clip(values, -LARGEST / factor, LARGEST / factor) * factor).astype(np.int64)
 
 
 def set_labels(profile: Profile, recording: Recording, thread: Int64, category: Int64, time: Int64 | None) -> None:
@@ -200,6 +201,7 @@ def set_labels(profile: Profile, recording: Recording, thread: Int64, category: 
     add = profile.strings.add
     own = [thread_labels(recording, each) for each in recording.threads]
     names = [encoded(name) for name in recording.categories]
+    category = np.where(category < len(names), category, NONE)
     pairs, which = distinct_inverse(pair(thread, category))
     table = []
     for of, row in zip(*(each.tolist() for each in unpair(pairs)), strict=True):
@@ -235,7 +237,7 @@ def thread_labels(recording: Recording, thread: Thread) -> dict[bytes, bytes | i
     for key, label in (("pid", b"pid"), ("tid", b"tid"), ("processName", b"process"), ("name", b"thread")):
         value = recording.text.value(thread.members[key]) if key in thread.members else None
         if type(value) is int or (isinstance(value, str) and label in (b"pid", b"tid") and value.isdecimal()):
-            number = int(str(value)[:19])
+            number = int(value) if len(str(value)) < 20 else NONE
             found[label] = number if 0 <= number < 1 << 63 else encoded(str(value))
         elif isinstance(value, str):
             found[label] = encoded(value)

@@ -69,8 +69,9 @@ class MappedLibrary(NamedTuple):
         def number(key: str) -> int:
             return value[key] if type(value.get(key)) is int else 0
 
-        names = said("path", "debugPath", "name"), said("codeId", "breakpadId"), said("debugName"), said("breakpadId")
-        return cls(*names, number("start"), number("end"), number("offset"))
+        path, ids = said("path", "debugPath", "name"), (said("codeId"), said("breakpadId"))
+        build_id = next((each for each in ids if each.strip("0")), "")  # zeros stand for none
+        return cls(path, build_id, said("debugName"), ids[1], number("start"), number("end"), number("offset"))
 
     @property
     def base(self) -> int:
@@ -161,17 +162,21 @@ class Document:
 
     def list_of(self, members: Members, key: str) -> list[Span]:
         """The items of a list, none if it is missing."""
-        return self.text.items(members[key]) if key in members else []
+        return self.text.items(members[key]) if self.text.has(members, key) else []
+
+    def member(self, owner: Members, name: str) -> Span:
+        """Where a table or a column is that every profile has."""
+        if name not in owner:
+            raise InputError(self.text.source, f"is no whole profile of the Firefox Profiler: {name} is missing")
+        return owner[name]
 
     def table(self, owner: Members, name: str) -> Members:
         """The columns of a table."""
-        if name not in owner:
-            raise InputError(self.text.source, f"is no whole profile of the Firefox Profiler: {name} is missing")
-        return self.text.members(owner[name])
+        return self.text.members(self.member(owner, name))
 
     def column(self, table: Members, name: str, count: int, null: int = NONE) -> Int64:
         """A column of integers of `count` rows, `null` where it is null or missing: int64[n]."""
-        if name not in table or self.text.data[table[name].begin] == ord("n"):
+        if not self.text.has(table, name):
             return np.full(count, null, np.int64)
         found = self.text.integers(table[name], null)
         if len(found) != count:
@@ -187,9 +192,7 @@ class Document:
 
     def count(self, table: Members, name: str) -> int:
         """How many rows a table has, which has this column."""
-        if name not in table:
-            raise InputError(self.text.source, f"is no whole profile of the Firefox Profiler: {name} is missing")
-        return len(self.text.spans(table[name]))
+        return len(self.text.spans(self.member(table, name)))
 
     def libraries_of(self, owner: Members) -> Int64:
         """The rows of the libraries of a thread among all: int64[n]."""
@@ -205,7 +208,8 @@ class Document:
         return np.array([self._rows[each] for each in found], np.int64)
 
     def _stack_tables(self, owner: Members) -> StackTables:
-        texts = DocumentTexts(self.text, (self.shared if self.version >= SHARED_TEXTS else owner)["stringArray"])
+        texts_of = self.shared if self.version >= SHARED_TEXTS else owner
+        texts = DocumentTexts(self.text, self.member(texts_of, "stringArray"))
         libraries = self.libraries_of(owner)
         stacks, frames, functions = (self.table(owner, name) for name in ("stackTable", "frameTable", "funcTable"))
         nodes, rows, named = self.count(stacks, "frame"), self.count(frames, "func"), self.count(functions, "name")
@@ -218,6 +222,7 @@ class Document:
             is_inlined = (flags & IS_INLINED) != 0
         else:
             is_inlined = self.column(frames, "inlineDepth", rows, 0) > 0
+        self.member(functions, "resource")
         resource = only(self.column(functions, "resource", named), marks, HAS_RESOURCE)
         if self.version >= FRAME_LIBRARIES:
             library = only(self.column(frames, "lib", rows), flags, HAS_ADDRESS)
@@ -250,6 +255,7 @@ class Document:
 
     def _prefixes(self, stacks: Members, nodes: int) -> Int64:
         """What stands before each node, which is an earlier one."""
+        self.member(stacks, "prefixOffset" if self.version >= PREFIX_OFFSETS else "prefix")
         if self.version >= PREFIX_OFFSETS:
             offset = self.column(stacks, "prefixOffset", nodes, 0)
             found = np.where(offset == 0, NONE, np.arange(nodes) - np.where(offset > 0, offset, -nodes))
