@@ -580,6 +580,12 @@ def test_names_where_something_is_odd(changes: dict[str, Any], tmp_path: Path) -
     assert found["shared"]["nativeSymbols"]["address"] == [SPECTRA_MAIN]
 
 
+def test_a_profile_without_threads(tmp_path: Path) -> None:
+    """It has stacks, which nothing refers to."""
+    profile = with_library(threads=[])
+    assert written(profile, tmp_path) == profile
+
+
 def test_bytes_that_are_no_utf8() -> None:
     """They are replaced, as browsers do, and spoil nothing else."""
     data = json.dumps(small()).encode().replace(b'"root"', b'"r\xe9t"')
@@ -606,6 +612,39 @@ def test_ids_of_processes() -> None:
         assert (text(int(labels.text[at])) or int(labels.number[at])) == expected
 
 
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version < 40])
+def test_what_took_a_stack_was_called(version: int, tmp_path: Path) -> None:
+    """Leaves of allocations and of causes are callers, as the front end's code has it: in versions whose addresses are
+    not in calls they are named one byte lower, also where nothing else has them."""
+    profile = read(original(version))
+    thread = profile["threads"][0]
+    stacks, frames = thread["stackTable"], thread["frameTable"]
+    before = Shown(profile, 0)
+    at = next(row for row in stacks["prefix"] if row is not None and before.frame(stacks["frame"][row])[0][:2] == "0x")
+    known = stacks["frame"][at]
+    for shift in (2, 5):
+        for table, of in ((frames, known), (stacks, at)):
+            for column in table.values():
+                if isinstance(column, list):
+                    column.append(column[of])
+            table["length"] += 1
+        frames["address"][-1] += shift
+        stacks["frame"][-1] = frames["length"] - 1
+    count = stacks["length"]
+    thread["nativeAllocations"] = {
+        "time": [1],
+        "weight": [64],
+        "weightType": "bytes",
+        "stack": [count - 2],
+        "length": 1,
+    }
+    thread["markers"]["data"][1]["cause"]["stack"] = count - 1
+    shown = Shown(written(profile, tmp_path), 0)
+    allocated = shown.stack(shown.thread["nativeAllocations"]["stack"][0])
+    assert allocated[-1][0][:2] != "0x"
+    assert shown.cause()[-1][0][:2] != "0x"
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"start": -1}, {"end": 1 << 70}, {"start": 1 << 65, "end": 1 << 66}, {"offset": 1 << 70}, {"offset": -(1 << 65)}],
@@ -623,3 +662,38 @@ def test_texts_of_frames_that_are_hard_to_match() -> None:
     for text in ((" (in b) (" * 400 + ":" * 4000) * 20, " (" * 4000 + ":", " (:1" * 2000, "a (in b) (" + "x:" * 4000):
         assert named_frame(text, lambda _: (-1, -1))[0] == text
     assert time.process_time() - began < 3
+
+
+def test_many_levels_of_inlined_frames() -> None:
+    """Each node is looked at once, not once for each level."""
+    deep, others = 12_000, 400_000
+    frames = small()["shared"]["frameTable"]
+    frames = {name: [*column, column[1]] if isinstance(column, list) else 3 for name, column in frames.items()}
+    frames["flags"][2], frames["func"][2] = 3, 0
+    began = time.process_time()
+    profile = loaded(
+        small(
+            shared__frameTable=frames,
+            shared__stackTable__frame=[1] + [2] * deep + [1] * others,
+            shared__stackTable__prefixOffset=[0] + [1] * deep + [0] * others,
+            threads__0__samples__stack=[deep, deep + 1],
+            threads__0__samples__time=[1, 2],
+        )
+    )
+    assert time.process_time() - began < 3
+    assert np.diff(profile.locations.line_offsets).tolist() in ([0, deep + 1], [deep + 1, 0])
+
+
+def test_names_of_stacks_that_no_sample_has_with_times(tmp_path: Path) -> None:
+    """Those of causes get names beside samples that keep their times."""
+    profile = read(original(NEWEST))
+    stacks = profile["shared"]["stackTable"]
+    known = {node for thread in profile["threads"] for node in thread["samples"]["stack"]}
+    cause = profile["threads"][0]["markers"]["data"][1]["cause"]
+    stacks["frame"].append(stacks["frame"][cause["stack"]])
+    stacks["prefixOffset"].append(0)
+    cause["stack"], stacks["length"] = stacks["length"], stacks["length"] + 1
+    assert cause["stack"] not in known
+    found = [written(profile, tmp_path, *options) for options in ([], ["--timestamps"])]
+    assert found[0] == found[1]
+    assert Shown(found[0], 0).cause()[-1][0][:2] != "0x"

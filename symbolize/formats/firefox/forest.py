@@ -1,5 +1,6 @@
 """The stacks of all trees of a recording together, and which locations of a profile their nodes are."""
 
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from symbolize.profile.model import AddressKind, Functions, Lines, Locations, Ma
 MAX_DEPTH: Final = 1 << 14
 """Frames of a stack; Firefox keeps 1,024."""
 FRAMES: Final = "has stacks of {spent:,} frames, {times:,.0f} times its size, as only a bomb has"
-LIMIT: Final = 1 << 26, 64, FRAMES, 1 << 29
+LIMIT: Final = 1 << 24, 64, FRAMES, 1 << 28
 """Places on all stacks: in any case, and for each byte, and the most."""
 
 
@@ -87,13 +88,12 @@ class Forest:
         inside = zip(self.library.tolist(), self._inside.tolist(), strict=True)
         return found | dict(zip(self.caller_site.tolist(), inside, strict=True))
 
-    def fill(self, profile: Profile, nodes: Int64) -> None:
-        """Give a profile a stack for each of `nodes`, NONE for an empty one, with the locations, mappings and functions
-        of these. Raises InputError for too many frames."""
-        is_stack = nodes != NONE
-        sizes = np.where(is_stack, self.depth[nodes], 0) if len(self.depth) else np.zeros(len(nodes), np.int64)
-        budget = Budget(self._source, self._size, *LIMIT)
-        budget.spend(int(sizes.sum()))
+    def fill(self, profile: Profile, nodes: Int64, is_call: Bool) -> None:
+        """Give a profile a stack for each of `nodes`, with the locations, mappings and functions of these; `is_call`
+        says where the leaf called something too. Raises InputError for too many frames."""
+        after = self.prefix[self.outer]
+        offsets = offsets_of(depths(after, self._source, MAX_DEPTH)[nodes])
+        Budget(self._source, self._size, *LIMIT).spend(int(offsets[-1]))
         function, names = self._functions(profile)
         frame_key = numbered(
             np.concatenate((self.site, self.caller_site)),
@@ -102,55 +102,49 @@ class Forest:
             np.tile(self.column, 2),
             np.tile(self.is_bare, 2),
         )
-        keys = self._node_keys(frame_key)
-        stack, node, is_leaf = self._walk(nodes, sizes)
-        # A node is a location as a leaf and another one as a caller, in old versions.
-        both, which = distinct_inverse(keys[np.where(is_leaf, 0, 1), node])
-        order = np.argsort(stack, kind="stable")
-        counts = np.bincount(stack, minlength=len(nodes))
+        # A node is a location as a leaf and another one as a caller, in old versions: rows behind those of leaves.
+        keys, row = distinct_inverse(self._node_keys(frame_key))
+        first = np.zeros(len(keys), np.int64)
+        first[row[::-1]] = np.arange(len(row))[::-1]
+        locations = np.zeros(int(offsets[-1]), np.int32)
+        to, at = offsets[:-1], nodes + is_call * len(after)
+        onto = np.tile(np.where(after == NONE, NONE, after + len(after)), 2)
+        while len(to):
+            locations[to] = row[at]
+            at = onto[at]
+            goes_on = at != NONE
+            to, at = to[goes_on] + 1, at[goes_on]
+        is_used = np.zeros(len(keys), np.bool_)
+        is_used[locations] = True
+        first = first[is_used]
+        is_caller, node = np.divmod(first, max(len(after), 1))
         profile.samples = Samples(
-            location_offsets=offsets_of(counts),
-            locations=which[order].astype(np.int32),
+            location_offsets=offsets,
+            locations=(np.cumsum(is_used, dtype=np.int32) - 1)[locations],
             values=np.zeros((len(nodes), 0), np.int64),
             label_offsets=np.zeros(len(nodes) + 1, np.int64),
         )
-        first = np.zeros(len(both), np.int64)
-        first[which[::-1]] = np.arange(len(which))[::-1]
         profile.functions = names
-        profile.locations = self._locations(node[first], is_leaf[first], function)
+        profile.locations = self._locations(node, is_caller == 0, function)
         profile.mappings = self._mappings(profile)
         profile.address_kinds = np.full(len(profile.mappings), AddressKind.LOADED, np.uint8)
         profile.id_origins = recorded_ids(profile.mappings)
         note_names(profile)
 
-    def _walk(self, nodes: Int64, sizes: Int64) -> tuple[Int64, Int64, Bool]:
-        """The locations on the stacks of `nodes`, leaf first: which stack, the innermost node of the location, and
-        whether it is the leaf."""
-        stack = np.flatnonzero(sizes)
-        at = nodes[stack]
-        stacks, found, leaves = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [0]
-        while len(stack):
-            stacks.append(stack)
-            found.append(at)
-            leaves.append(len(stack))
-            after = self.prefix[self.outer[at]]
-            goes_on = after != NONE
-            stack, at = stack[goes_on], after[goes_on]
-        total = np.concatenate(stacks)
-        is_leaf = np.zeros(len(total), np.bool_)
-        is_leaf[: leaves[1] if len(leaves) > 1 else 0] = True
-        return total, np.concatenate(found), is_leaf
-
     def _node_keys(self, frame_key: Int64) -> Int64:
-        """A number for the frames that each node shares a location with, as a leaf and as a caller: int64[2, n]."""
-        count = len(self.site)
-        keys = np.stack((frame_key[self.frame], frame_key[self.frame + count]))
-        for level in range(1, int(self._level.max(initial=0)) + 1):
-            rows = np.flatnonzero(self._level == level)
-            for role in keys:
-                # Numbers of deeper ones follow those of all others.
-                of = numbered(role[self.prefix[rows]], role[rows])
-                role[rows] = of + int(keys.max()) + 1
+        """A number for the frames that each node shares a location with, of the leaves and then of the callers:
+        int64[2 * n]."""
+        count, nodes = len(self.site), len(self.frame)
+        keys = np.concatenate((frame_key[self.frame], frame_key[self.frame + count]))
+        prefix = np.concatenate((self.prefix, self.prefix + nodes))
+        order = np.argsort(np.tile(self._level, 2), kind="stable")
+        ends = np.cumsum(np.bincount(self._level) * 2)
+        known = int(keys.max(initial=NONE)) + 1
+        for begin, end in pairwise(ends.tolist()):
+            rows = order[begin:end]
+            of = numbered(keys[prefix[rows]], keys[rows])
+            keys[rows] = of + known  # behind those of all others
+            known += int(of.max()) + 1
         return keys
 
     def _locations(self, node: Int64, is_leaf: Bool, function: Int64) -> Locations:

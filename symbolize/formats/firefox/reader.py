@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, Float64, Int64, distinct_inverse, offsets_of, pair, ranges, unpair
+from symbolize.core.arrays import NONE, Bool, Float64, Int64, distinct_inverse, offsets_of, pair, ranges, unpair
 from symbolize.formats.content import Content
 from symbolize.formats.firefox.document import JsonText, Members
 from symbolize.formats.firefox.forest import Forest, encoded
@@ -40,12 +40,13 @@ SampleType = tuple[bytes, bytes]
 
 
 class ThreadSamples(NamedTuple):
-    """Samples of a thread: the nodes of their stacks, when they were taken in milliseconds from the beginning, and
-    their values by sample type."""
+    """Samples of a thread: the nodes of their stacks, when they were taken in milliseconds from the beginning, their
+    values by sample type, and whether their leaves are calls, as of what was allocated."""
 
     node: Int64
     time: Float64
     values: dict[SampleType, Int64]
+    is_call: bool = False
 
 
 def read(content: Content, options: LoadOptions) -> list[LoadedProfile]:
@@ -71,7 +72,7 @@ def profile_of(recording: Recording, with_times: bool) -> Profile:
     """The profile of all threads. Raises InputError."""
     forest, profile = forest_of(recording), Profile()
     of_tables = {id(each): row for row, each in enumerate(recording.tables)}
-    nodes, threads, times, values = [], [], [], []
+    nodes, threads, calls, times, values = [], [], [], [], []
     lost = 0
     for number, thread in enumerate(recording.threads):
         first = forest.first_node[of_tables[id(thread.tables)]]
@@ -80,6 +81,7 @@ def profile_of(recording: Recording, with_times: bool) -> Profile:
             lost += int((~has_stack).sum())
             nodes.append(rows.node[has_stack] + first)
             threads.append(np.full(len(nodes[-1]), number))
+            calls.append(np.full(len(nodes[-1]), rows.is_call))
             times.append(rows.time[has_stack])
             values.append({key: value[has_stack] for key, value in rows.values.items()})
     types = list(dict.fromkeys(key for each in values for key in each)) or [SAMPLES]
@@ -92,16 +94,22 @@ def profile_of(recording: Recording, with_times: bool) -> Profile:
     )
     node, thread_of, time = (np.concatenate([np.zeros(0, np.int64), *each]) for each in (nodes, threads, times))
     node, thread_of = node.astype(np.int64), thread_of.astype(np.int64)
+    is_call: Bool = np.concatenate([np.zeros(0, np.bool_), *calls])
     if not with_times:
-        keys, which = distinct_inverse(pair(thread_of, node))
+        keys, which = distinct_inverse(pair(2 * thread_of + is_call, node))
         sums = np.zeros((len(keys), len(types)), np.int64)
         np.add.at(sums, which, table)
         (thread_of, node), table = (each.astype(np.int64) for each in unpair(keys)), sums
-    if isinstance(recording, Document) and recording.has_all_frames:
-        node, thread_of, table = with_all_frames(forest, node, thread_of, table)
+        thread_of, is_call = thread_of // 2, thread_of % 2 != 0
+    if isinstance(recording, Document) and recording.has_all_frames and recording.threads:
+        others = uncovered(forest, node)
+        node, thread_of = np.append(node, others), np.append(thread_of, np.zeros(len(others), np.int64))
+        is_call = np.append(is_call, np.ones(len(others), np.bool_))
+        time = np.append(time, np.zeros(len(others)))
+        table = np.concatenate((table, np.zeros((len(others), len(types)), np.int64)))
     if lost:
         profile.warnings.append(f"Samples without a stack: {lost:,}; they were left out.")
-    forest.fill(profile, node)
+    forest.fill(profile, node, is_call)
     profile.sample_types = [value_type(profile, *each) for each in types]
     profile.default_sample_type = profile.sample_types[0].type
     profile.leaf_kinds = np.array([LeafKind.EXACT if key in EXACT else LeafKind.CALL_SITE for key in types], np.uint8)
@@ -119,17 +127,12 @@ def profile_of(recording: Recording, with_times: bool) -> Profile:
     return profile
 
 
-def with_all_frames(forest: Forest, node: Int64, thread: Int64, values: Int64) -> tuple[Int64, Int64, Int64]:
-    """Samples, and one without a value for each stack that none of these has: that of a marker."""
+def uncovered(forest: Forest, node: Int64) -> Int64:
+    """The nodes of the stacks that none of the samples has: those of markers, which are calls."""
     is_covered = np.zeros(len(forest.frame), np.bool_)
     is_covered[forest.prefix[forest.prefix != NONE]] = True
     is_covered[node] = True
-    others = np.flatnonzero(~is_covered)
-    return (
-        np.append(node, others),
-        np.append(thread, np.zeros(len(others), np.int64)),
-        np.concatenate((values, np.zeros((len(others), values.shape[1]), np.int64))),
-    )
+    return np.flatnonzero(~is_covered)
 
 
 def rows_of(recording: Recording, thread: Thread) -> list[ThreadSamples]:
@@ -154,7 +157,7 @@ def rows_of(recording: Recording, thread: Thread) -> list[ThreadSamples]:
         values = {kind: weight_column(recording, table, count, factors)}
         if name == "samples" and factor and text.has(table, "threadCPUDelta"):
             values[CPU] = integers(numbers_of(recording, table, "threadCPUDelta", count), factor)
-        found.append(ThreadSamples(node, times_of(recording, table, count), values))
+        found.append(ThreadSamples(node, times_of(recording, table, count), values, name in ALLOCATIONS))
     return found
 
 
