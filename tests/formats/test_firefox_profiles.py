@@ -645,6 +645,28 @@ def test_what_took_a_stack_was_called(version: int, tmp_path: Path) -> None:
     assert shown.cause()[-1][0][:2] != "0x"
 
 
+def test_libraries_that_samply_cannot_take_are_left_out(tmp_path: Path) -> None:
+    """It ends if it cannot read an id or an address of 32 bits."""
+    profile, out = with_library(), tmp_path / "x.syms.json"
+    for breakpad_id, count in (("", 0), ("XYZ", 0), ("ab" * 16 + "0", 1), ("ab" * 16 + "1f", 1)):
+        profile["libs"][0]["breakpadId"], profile["libs"][0]["codeId"] = breakpad_id, spectra_id()
+        path = tmp_path / "x.json"
+        path.write_text(json.dumps(profile))
+        arguments = [str(path), "-b", str(BINARIES), "-q", "--no-cache", "--emit", "samply-syms"]
+        assert main([*arguments, "-o", str(out)]) == 0
+        data = read(out)["data"]
+        assert len(data) == count
+        if data:
+            ending = "-1f" if breakpad_id.endswith("f") else ""
+            assert data[0]["debug_id"] == "abababab-abab-abab-abab-abababababab" + ending
+
+
+def spectra_id() -> str:
+    """The build id of a fixture."""
+    found: str = next(each["codeId"] for each in read(original(NEWEST))["libs"] if each["name"] == "spectra")
+    return found
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"start": -1}, {"end": 1 << 70}, {"start": 1 << 65, "end": 1 << 66}, {"offset": 1 << 70}, {"offset": -(1 << 65)}],
