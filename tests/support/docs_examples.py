@@ -42,6 +42,7 @@ FILES = {
     "libraries/libresonance.so": Path("fixtures/bin/gcc-pie/libresonance.so"),
     **{f"new{number}.prof": GPERFTOOLS / "ledger-gcc-pie.prof" for number in ("", 1, 2, 3)},
     "perf.data": Path("fixtures/profiles/perf_data/frames.data"),
+    "profile.json.gz": Path("fixtures/profiles/firefox/v75.json.gz"),
     **{f"old{number}.prof": GPERFTOOLS / "ledger-clang-pie.prof" for number in ("", 1, 2, 3)},
     "profiles/host-1/cpu.prof": GPERFTOOLS / "ledger-gcc-pie.prof",
     "profiles/host-2/cpu.pb.gz": PERF / "spectra-gcc-pie.pb.gz",
