@@ -34,6 +34,8 @@ ALLOCATIONS: Final = {
 EXACT: Final = (SAMPLES, CPU, WEIGHTS["tracing-ms"][0])
 """The types whose leaves were sampled; what is allocated is in a call."""
 TIMESTAMP: Final = b"timestamp_ns"
+MAX_DIGITS: Final = 19
+"""Of a number of 63 bits."""
 
 Recording = Document | GeckoRecording
 SampleType = tuple[bytes, bytes]
@@ -240,7 +242,7 @@ def thread_labels(recording: Recording, thread: Thread) -> dict[bytes, bytes | i
     for key, label in (("pid", b"pid"), ("tid", b"tid"), ("processName", b"process"), ("name", b"thread")):
         value = recording.text.value(thread.members[key]) if key in thread.members else None
         if type(value) is int or (isinstance(value, str) and label in (b"pid", b"tid") and value.isdecimal()):
-            number = int(value) if len(str(value)) < 20 else NONE
+            number = int(value) if len(str(value)) <= MAX_DIGITS else NONE
             found[label] = number if 0 <= number < 1 << 63 else encoded(str(value))
         elif isinstance(value, str):
             found[label] = encoded(value)
