@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
 
 JSON: Final = re.compile(rb'\s*\{\s*"(?:resourceProfiles|resource_profiles|dictionary)"\s*:\s*[\[{]', re.ASCII)
 
-MAX_FIELDS: Final = 4096
-"""Fields that decide at most."""
-MANY_FIELDS: Final = 1024
+MAX_FIELDS: Final = 1024
+"""Fields that decide at most, and prove by their number alone."""
 MAX_NUMBER: Final = 1 << 29
 ENDLESS: Final = 1 << 62
 
@@ -125,6 +125,7 @@ class Sniffer:
         return found
 
 
+@lru_cache(1)  # whoever looks for the format asks, and then its reader
 def is_message(head: bytes) -> bool:
     """Whether a message that begins with `head` is of OTLP profiles (R317, OTLP by structure).
 
@@ -140,7 +141,7 @@ def is_message(head: bytes) -> bool:
             continue
         except Cut:
             pass
-        if sniffer.proofs or MAX_FIELDS - sniffer.left >= MANY_FIELDS:
+        if sniffer.proofs or not sniffer.left:
             return True
     return False
 

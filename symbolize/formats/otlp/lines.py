@@ -3,15 +3,27 @@ for each process that has them."""
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import BinaryIO, Final, NamedTuple
 
 import numpy as np
 
-from symbolize.core.arrays import NONE, Bool, Int64, distinct, distinct_inverse, first_of_runs, offsets_of, ranges
+from symbolize.core.arrays import (
+    NONE,
+    Bool,
+    Int64,
+    UInt8,
+    distinct,
+    distinct_inverse,
+    first_of_runs,
+    gather_lists,
+    offsets_of,
+    ranges,
+)
 from symbolize.core.budget import Budget
 from symbolize.core.errors import UsageError
 from symbolize.core.message_scan import field_begins, without_fields
-from symbolize.core.messages import MessageLayout, Messages, Number, Rows, Spans
+from symbolize.core.messages import MessageLayout, Messages, Number, Raw, Rows, Spans
 from symbolize.core.protobuf import NUMBER, field, varint
 from symbolize.formats.files import write_pieces
 from symbolize.formats.model import LoadedProfile
@@ -196,26 +208,47 @@ class LineMessage:
             Number(tags.LINE_COLUMN, found.column),
         )
         lines = Messages(tags.LOCATION_LINES, len(which), columns).joined()
+        edges = lines.offsets[found.offsets]
         spans = self._tables.spans(tags.PROFILES_DICTIONARY_LOCATION_TABLE)
         begins = self._begins(tags.PROFILES_DICTIONARY_LOCATION_TABLE)
         marks = tables.called(IS_FOLDED)
         is_folded = tables.flag(IS_FOLDED) if found.folded.any() else 0
         offsets, items = self.locations.list(tags.LOCATION_ATTRIBUTE_INDICES)
-        has_lines = ~self.without_lines()
-        for at, row in enumerate(found.rows.tolist()):
+        total = offsets_of(np.isin(items, [row for row, value in marks.items() if value == TRUE]))
+        is_marked = (total[offsets[1:]] > total[offsets[:-1]])[found.rows]
+        has_lines = ~self.without_lines()[found.rows]
+        is_plain = ~has_lines & (is_marked == found.folded)
+        yield from self._appended(found.rows[is_plain], lines.data, edges[:-1][is_plain], edges[1:][is_plain])
+        for at in np.flatnonzero(~is_plain).tolist():
+            row = int(found.rows[at])
             begin, end = int(spans.begins[row]), int(spans.ends[row])
             content = bytes(self._data[begin:end])
-            if has_lines[row]:
+            if has_lines[at]:
                 content = without_fields(content, tags.LOCATION_LINES >> NUMBER)
-            mine = lines.data[lines.offsets[found.offsets[at]] : lines.offsets[found.offsets[at + 1]]].tobytes()
-            attributes = items[offsets[row] : offsets[row + 1]].tolist()
-            is_marked = any(marks.get(each) == TRUE for each in attributes)
-            if is_marked != bool(found.folded[at]):
-                kept = [each for each in attributes if each not in marks]
-                kept += [] if is_marked else [is_folded]
+            mine = lines.data[edges[at] : edges[at + 1]].tobytes()
+            if is_marked[at] != found.folded[at]:
+                kept = [each for each in items[offsets[row] : offsets[row + 1]].tolist() if each not in marks]
+                kept += [] if is_marked[at] else [is_folded]
                 content = without_fields(content, tags.LOCATION_ATTRIBUTE_INDICES >> NUMBER)
                 mine += packed(tags.LOCATION_ATTRIBUTE_INDICES_PACKED, kept)
             yield Edit(int(begins[row]), end, field(tags.PROFILES_DICTIONARY_LOCATION_TABLE, content + mine))
+
+    def _appended(self, rows: Int64, added: UInt8, first: Int64, last: Int64) -> Iterator[Edit]:
+        """The locations `rows`, each with `added[first:last]` behind it, those that follow each other as one edit."""
+        if not len(rows):
+            return
+        table = tags.PROFILES_DICTIONARY_LOCATION_TABLE
+        spans = self._tables.spans(table)
+        begins, ends = spans.begins[rows], spans.ends[rows]
+        source = np.concatenate([np.frombuffer(self._data, np.uint8), added])
+        edges = offsets_of(np.stack([ends - begins, last - first], 1).ravel())
+        content = gather_lists(source, np.stack([begins, first + len(self._data)], 1).ravel(), edges)
+        fields = Messages(table, len(rows), [Raw(edges[::2], content)]).joined()
+        starts = self._begins(table)[rows]
+        firsts = np.flatnonzero(np.append(True, starts[1:] != ends[:-1])).tolist()
+        for one, after in pairwise([*firsts, len(rows)]):
+            text = fields.data[fields.offsets[one] : fields.offsets[after]].tobytes()
+            yield Edit(int(starts[one]), int(ends[after - 1]), text)
 
     def _mapping_edits(
         self, found: LocationLines, functions: Sequence[LineFunction], tables: "Additions"
