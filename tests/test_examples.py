@@ -24,7 +24,7 @@ yaml = package("yaml")
 UNITS = sorted(path.name for path in EXAMPLES.glob("*.service"))
 MANIFESTS = sorted(path.name for path in EXAMPLES.glob("kubernetes-*.yaml"))
 FOUND = list(commands({*COMMANDS}))
-CONFIGURATION = {"grafana-dashboard.json", "grafana-serve.json", "prometheus-rules.yaml"}
+CONFIGURATION = {"grafana-dashboard.json", "grafana-serve.json", "otlp-collector.yaml", "prometheus-rules.yaml"}
 """Examples that other programs read, without a command."""
 USER = 10001
 """The user of the image."""

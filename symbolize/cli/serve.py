@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
+from importlib.util import find_spec
 from typing import Any
 
 from symbolize.cli.arguments import Parser
@@ -41,6 +42,7 @@ GRACE = 30
 KEEP_ALIVE = 15
 BACKLOG = 1024
 PORTS = 1 << 16
+GRPC_URLS = ("grpc://", "grpcs://")
 HEALTH_SECONDS = 10
 """Seconds after which a worker that does not answer the one that started it is replaced."""
 TOKEN_CHARACTERS = re.compile(r"[A-Za-z0-9._~-]{8,200}")
@@ -98,8 +100,9 @@ def serve(options: argparse.Namespace, token: str, shared: str) -> int:
         forward=options.forward or "",
         authorizes=options.forward_authorization,
         headers=options.forward_headers or "",
+        otlp_grpc=join_address(*options.otlp_grpc) if options.otlp_grpc else "",
         token=token,
-        hosts=[host.lower() for host in options.allow_host] if is_loopback(options.host) else None,
+        hosts=[host.lower() for host in options.allow_host] if is_loopback("--host", options.host) else None,
         origins=options.origin or [PROFILER],
         access_log=options.access_log or "",
     )
@@ -109,10 +112,14 @@ def serve(options: argparse.Namespace, token: str, shared: str) -> int:
         raise OutputError(f"--access-log {options.access_log}: {os_error_text(error)}") from error
     for problem in problems:
         print_error(f"symbolize: {printable(problem)}")
-    check_address(options.host, options.port)
+    check_address("--host {} --port {}", options.host, options.port)
+    places = f"http://{join_address(options.host, options.port)}"
+    if options.otlp_grpc:
+        check_address("--otlp-grpc {}:{}", *options.otlp_grpc)
+        places += f" and grpc://{settings.otlp_grpc}"
     settings.leave()
     allow_descriptors()
-    print_error(f"symbolize: serving on http://{shown_host(options.host)}:{options.port}, {options.workers} workers")
+    print_error(f"symbolize: serving on {places}, {options.workers} workers")
     try:
         run_workers(options)
     except SystemExit as error:  # uvicorn has codes of its own
@@ -147,14 +154,14 @@ def run_workers(options: argparse.Namespace) -> None:
         )
 
 
-def check_address(host: str, port: int) -> None:
+def check_address(option: str, host: str, port: int) -> None:
     """Raise OutputError if nobody can listen there."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             trial.bind((host, port))
         except OSError as error:
-            raise OutputError(f"--host {host} --port {port}: {os_error_text(error)}") from error
+            raise OutputError(f"{option.format(host, port)}: {os_error_text(error)}") from error
 
 
 def check(options: argparse.Namespace, token: str) -> None:
@@ -162,8 +169,15 @@ def check(options: argparse.Namespace, token: str) -> None:
     if not options.binaries and not options.debuginfod:
         raise UsageError("serve needs --binaries DIR or --debuginfod URL")
     check_servers(options.debuginfod)
-    if not is_loopback(options.host) and not token:
-        raise UsageError(f"--host {options.host}: a server that others reach needs a token in {TOKEN}")
+    if options.otlp_grpc is not None:
+        options.otlp_grpc = options.otlp_grpc[0] or options.host, options.otlp_grpc[1]
+        if not options.forward:
+            raise UsageError("--otlp-grpc needs --forward")
+    for option, host in (("--host", options.host), ("--otlp-grpc", (options.otlp_grpc or [options.host])[0])):
+        if not is_loopback(option, host) and not token:
+            raise UsageError(f"{option} {host}: a server that others reach needs a token in {TOKEN}")
+    if options.otlp_grpc or (options.forward or "").startswith(GRPC_URLS):
+        check_grpc("--otlp-grpc" if options.otlp_grpc else "--forward grpc://")
     if token and not TOKEN_CHARACTERS.fullmatch(token):
         raise UsageError(f"the token in {TOKEN} is not 8 to 200 letters, digits and ._~-")
     if options.forward_authorization and (token or not options.forward):
@@ -172,23 +186,37 @@ def check(options: argparse.Namespace, token: str) -> None:
         raise UsageError("--forward-headers needs --forward")
     if options.uploads is not None and not token:
         raise UsageError(f"--uploads needs a token in {TOKEN}")
-    if not 0 < options.port < PORTS:
-        raise UsageError(f"--port {options.port}: is not from 1 to {PORTS - 1}")
+    for option, port in (("--port", options.port), ("--otlp-grpc", (options.otlp_grpc or ["", 1])[1])):
+        if not 0 < port < PORTS:
+            raise UsageError(f"{option} {port}: is not from 1 to {PORTS - 1}")
     if options.uploads is not None and not os.path.isdir(options.uploads):
         raise UsageError(f"--uploads {options.uploads}: {no_such(options.uploads, 'folder')}")
 
 
-def is_loopback(host: str) -> bool:
+def check_grpc(option: str) -> None:
+    """Raise UsageError unless gRPC is installed, and keep it from writing what it thinks."""
+    if find_spec("grpc") is None:
+        raise UsageError(f"{option} needs the extra grpc, which is not installed: pip install grpcio")
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would write a line for each request that is none
+
+
+def grpc_address(text: str) -> tuple[str, int]:
+    """The host, empty for that of the server, and the port of an address. Raises ValueError."""
+    host, _, port = text.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), number(port)
+
+
+def is_loopback(option: str, host: str) -> bool:
     """Whether only this machine reaches an address. Raises UsageError for what is no address."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
-        raise UsageError(f"--host {host}: is no IP address") from None
+        raise UsageError(f"{option} {host}: is no IP address") from None
 
 
-def shown_host(host: str) -> str:
-    """An address as a URL has it."""
-    return f"[{host}]" if ":" in host else host
+def join_address(host: str, port: int) -> str:
+    """An address and a port as a URL has them."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def serve_parser() -> Parser:
@@ -200,7 +228,7 @@ def serve_parser() -> Parser:
         ["--binaries DIR [OPTIONS]"],
         brief=(
             *("--binaries", "--debuginfod", "--source-path", "--uploads", "--host", "--port", "--workers"),
-            *("--forward", "--origin", "--access-log", "--cache"),
+            *("--forward", "--otlp-grpc", "--origin", "--access-log", "--cache"),
         ),
         epilog=f"Requests need the token in {TOKEN} if there is one. Exit codes: 0 stopped, 1 failed, 2 usage.",
     )
@@ -275,7 +303,18 @@ def add_server_options(group: argparse._ArgumentGroup) -> None:
         default=4 << 30,
         help="private memory for one profile (default: 4G), which is refused with 413 if it takes more",
     )
-    group.add_argument("--forward", metavar="URL", help="server that OTLP profiles are passed on to, with names added")
+    group.add_argument(
+        "--otlp-grpc",
+        metavar="[ADDRESS]:PORT",
+        type=grpc_address,
+        help="take OTLP profiles over gRPC there too, as collectors send them; needs --forward and the extra grpc",
+    )
+    group.add_argument(
+        "--forward",
+        metavar="URL",
+        help="server that OTLP profiles are passed on to, with names added: http(s)://HOST/PATH, or\n"
+        "grpc://HOST:PORT, grpcs:// with TLS",
+    )
     group.add_argument(
         "--forward-authorization", action="store_true", help="pass on the Authorization of the clients with them"
     )

@@ -7,7 +7,7 @@ import html
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -44,6 +44,7 @@ from symbolize.serve.debug_files import (
 from symbolize.serve.metrics import ServerMetrics
 from symbolize.serve.modules import PATIENCE, HeldModule, Modules
 from symbolize.serve.otlp import Deliveries
+from symbolize.serve.otlp_answers import Passed, in_kind, status_body
 from symbolize.serve.profiles import Job, Origin, Symbolized, symbolized
 from symbolize.serve.protocol import CONNECTION, GuardedProtocol
 from symbolize.serve.request_bodies import RequestBodies, check_encoding, decoded, for_child
@@ -97,6 +98,7 @@ NOTED: Final = 5.0
 """Seconds between two notes of how long work has taken."""
 CLIENT_LEFT: Final = 499
 """The status of a request whose client left before its answer, for metrics and the log, as proxies have it."""
+LATER: Final = {"Retry-After": RETRY_AFTER}
 FORWARDED: Final = re.compile(r"[0-9A-Za-z.:, _\[\]-]{1,1000}")
 
 
@@ -149,7 +151,7 @@ class ResponseBudget:
 
     def _refuse(self) -> NoReturn:
         self._metrics.refused("answers busy")
-        raise HTTPException(503, "too many answers are not read; ask again", {"Retry-After": RETRY_AFTER})
+        raise HTTPException(503, "too many answers are not read; ask again", LATER)
 
 
 class InPieces(Response):
@@ -239,8 +241,9 @@ class SymbolApp:
         hosts: Iterable[str] | None = None,
         origins: Iterable[str] = (PROFILER,),
         log: AccessLog | None = None,
+        beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> ASGIApp:
-        """The application."""
+        """The application, and what serves `beside` it."""
         routes = [
             ("/", self.status, "GET"),
             ("/healthz", self.health, "GET"),
@@ -259,7 +262,9 @@ class SymbolApp:
         made = [Route(path, self._answered(path, each), methods=[method]) for path, each, method in routes]
         preflights = [Route(path, allow_browsers, methods=["OPTIONS"]) for path in ("/symbolicate/v5", "/source/v1")]
         app = Starlette(
-            routes=[*made, *preflights], lifespan=self._lifespan, exception_handlers={HTTPException: not_routed}
+            routes=[*made, *preflights],
+            lifespan=lambda _: self._lifespan(beside),
+            exception_handlers={HTTPException: not_routed},
         )
         known = None if hosts is None else [*hosts]
         return RequestFilter(app, self.metrics, token=token, hosts=known, origins=[*origins], log=log)
@@ -270,47 +275,52 @@ class SymbolApp:
 
         async def run(request: Request) -> Response:
             request.scope[ROUTE] = path
-            problem: tuple[int, str, dict[str, str]]
             try:
                 return await endpoint(request)
-            except ClientDisconnect:
-                problem = CLIENT_LEFT, "the client has left", {}
-            except TimeoutError:
-                self.metrics.refused("slow answer")
-                problem = 503, "the answer takes long; ask again", {"Retry-After": RETRY_AFTER}
-            except RequestTooLarge as error:
-                problem = 413, str(error), {}
-            except Full as error:
-                problem = 507, str(error), {}
-            except (OSError, ReadFailure) as error:
-                logging.getLogger("uvicorn.error").error("%s: %s", path, error)
-                problem = 503, "a file cannot be read or written", {"Retry-After": RETRY_AFTER}
-            except InputError as error:
-                problem = 400 if is_otlp else 422, f"the body: {error.problem}", {}
-            except UsageError as error:
-                problem = 400, str(error), {}
-            except HTTPException as error:
-                problem = error.status_code, error.detail, dict(error.headers or {})
-            except SymbolizeError as error:
-                problem = 503, str(error), {"Retry-After": RETRY_AFTER}
-            except MemoryError:
-                problem = 503, "there is not enough memory; ask again", {"Retry-After": RETRY_AFTER}
-            except Exception:
-                logging.getLogger("uvicorn.error").exception("%s: failed", path)
-                problem = 500, "the server failed; its log says why", {}
-            status, text, headers = problem
+            except Exception as error:
+                status, text, headers = self.problem(error, path, 400 if is_otlp else 422)
             if is_otlp:
                 as_json = request.headers.get("content-type", "").startswith(otlp.JSON)
                 kind = otlp.JSON if as_json else otlp.PROTOBUF
-                return Response(otlp.status_body(status, text, as_json), status, headers, kind)
+                return Response(status_body(status, text, as_json), status, headers, kind)
             return failure(status, text, headers)
 
         return run
 
+    def problem(self, error: Exception, path: str, unreadable: int) -> tuple[int, str, Mapping[str, str]]:
+        """The status, text and headers of the answer to a request for `path` that failed; `unreadable` is the status
+        for an input that cannot be read."""
+        match error:
+            case ClientDisconnect():
+                return CLIENT_LEFT, "the client has left", {}
+            case TimeoutError():
+                self.metrics.refused("slow answer")
+                return 503, "the answer takes long; ask again", LATER
+            case RequestTooLarge():
+                return 413, str(error), {}
+            case Full():
+                return 507, str(error), {}
+            case OSError() | ReadFailure():
+                logging.getLogger("uvicorn.error").error("%s: %s", path, error)
+                return 503, "a file cannot be read or written", LATER
+            case InputError():
+                return unreadable, f"the body: {error.problem}", {}
+            case UsageError():
+                return 400, str(error), {}
+            case HTTPException():
+                return error.status_code, error.detail, dict(error.headers or {})
+            case SymbolizeError():
+                return 503, str(error), LATER
+            case MemoryError():
+                return 503, "there is not enough memory; ask again", LATER
+        logging.getLogger("uvicorn.error").error("%s: failed", path, exc_info=error)
+        return 500, "the server failed; its log says why", {}
+
     @asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+    async def _lifespan(self, beside: Callable[[], AbstractAsyncContextManager[None]]) -> AsyncIterator[None]:
         tasks = [asyncio.create_task(each) for each in (self._walk(), self._note_work())]
-        yield
+        async with beside():
+            yield
         for task in tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -372,12 +382,15 @@ class SymbolApp:
 
     async def ready(self, request: Request) -> Response:
         """Whether the process takes requests; the folders were walked before the first one."""
+        return PlainTextResponse("ok\n") if self.is_ready else PlainTextResponse("busy\n", 503, LATER)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the process takes requests."""
         # Without profiles: where one is worked on others may be refused, which is no reason to be asked for no names.
         is_full = any(each.is_full for each in (self.quick, self.slow, self.files, self.bodies, self.responses))
         pools = self.quick, self.slow, self.files, self.forwarding, self.profile
-        if is_full or any(pool.is_stuck(self.limits.answer_seconds) for pool in pools):
-            return PlainTextResponse("busy\n", 503, {"Retry-After": RETRY_AFTER})
-        return PlainTextResponse("ok\n")
+        return not is_full and not any(pool.is_stuck(self.limits.answer_seconds) for pool in pools)
 
     async def show_metrics(self, request: Request) -> Response:
         """Metrics for Prometheus, of all workers."""
@@ -510,31 +523,41 @@ class SymbolApp:
     async def otlp(self, request: Request) -> Response:
         """A request of OTLP profiles, which is passed on with names added."""
         self._check_token(request)
-        deliveries = self.services.deliveries
-        if deliveries is None:
-            raise HTTPException(404, "profiles are not passed on here; the server needs --forward")
+        deliveries = self.deliveries()
         as_json = otlp.is_json(request.headers.get("content-type", ""))
-        encoding = request.headers.get("content-encoding", "")
-        self.profile.check()
-        self.forwarding.check()
-        async with self.bodies.received(request, self.limits.body) as body:
-            check_encoding(body, encoding)
-            async with asyncio.timeout(self.limits.answer_seconds), while_connected(request):
-                is_empty = not body.read(1)
-                body.seek(0)
-                # One that is empty is handed on each time: it is like others.
-                named = Symbolized(b"", "", "", uuid4().hex) if is_empty else await self._symbolized(body, None)
-                authorization = request.headers.get("authorization", "")
-                left = Event()
-                post = partial(deliveries.hand_on, named.request, named.body, encoding, authorization, left)
-                passed = await self.forwarding.run(post, left=left.set)
+        encoding, authorization = (request.headers.get(each, "") for each in ("content-encoding", "authorization"))
+        async with self.bodies.received(request, self.limits.body) as body, while_connected(request):
+            name, passed = await self.handed_on(deliveries, body, encoding, authorization)
         connection: GuardedProtocol = request.scope[CONNECTION]
         if connection.has_ended:
             raise ClientDisconnect
-        deliveries.forget(named.request, authorization)
-        connection.if_unread = partial(deliveries.keep, named.request, authorization, passed)
+        deliveries.forget(name, authorization)
+        connection.if_unread = partial(deliveries.keep, name, authorization, passed)
         kind = otlp.JSON if as_json else otlp.PROTOBUF
-        return Response(otlp.in_kind(passed, as_json), passed.status, passed.headers, kind)
+        return Response(in_kind(passed, as_json), passed.status, passed.headers, kind)
+
+    def deliveries(self) -> Deliveries:
+        """What hands OTLP profiles on. Raises HTTPException if there is none, or no room for another request."""
+        if self.services.deliveries is None:
+            raise HTTPException(404, "profiles are not passed on here; the server needs --forward")
+        self.profile.check()
+        self.forwarding.check()
+        return self.services.deliveries
+
+    async def handed_on(
+        self, deliveries: Deliveries, body: BinaryIO, encoding: str, authorization: str
+    ) -> tuple[str, Passed]:
+        """A request of OTLP profiles, by whichever protocol it came, with names added and handed on: the name under
+        which its answer is kept, and the answer."""
+        check_encoding(body, encoding)
+        async with asyncio.timeout(self.limits.answer_seconds):
+            is_empty = not body.read(1)
+            body.seek(0)
+            # One that is empty is handed on each time: it is like others.
+            named = Symbolized(b"", "", "", uuid4().hex) if is_empty else await self._symbolized(body, None)
+            left = Event()
+            post = partial(deliveries.hand_on, named.request, named.body, encoding, authorization, left)
+            return named.request, await self.forwarding.run(post, left=left.set)
 
     async def debug_file(self, request: Request) -> Response:
         """A debug file or an executable, as debuginfod serves it."""

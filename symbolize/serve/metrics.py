@@ -51,9 +51,10 @@ class ServerMetrics:
         """Count a request that is there."""
         self._in_flight.inc()
 
-    def answered(self, path: str, status: int, seconds: float) -> None:
-        """Count an answer."""
+    def answered(self, path: str, status: int, size: int, seconds: float) -> None:
+        """Count an answer, and its bytes."""
         self._in_flight.dec()
+        self._sent.inc(size)
         self._requests.labels(path, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
@@ -64,10 +65,6 @@ class ServerMetrics:
     def received(self, size: int) -> None:
         """Count the bytes of a body."""
         self._received.inc(size)
-
-    def sent(self, size: int) -> None:
-        """Count the bytes of an answer."""
-        self._sent.inc(size)
 
     def admitted(self, pool: str, number: int) -> None:
         """Note how many requests are worked on or wait."""

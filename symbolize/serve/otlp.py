@@ -1,104 +1,103 @@
-"""OTLP over HTTP: requests that are passed on with names added, once, also when a client that does not know it sends
-one again, and answers in the encoding of the request."""
+"""Requests of OTLP profiles that are passed on with names added, once, also when a client that does not know it sends
+one again."""
 
 import json
-import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from http import HTTPStatus
 from threading import Event
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from symbolize.binaries.debuginfod.server import read_headers
-from symbolize.core.cursor import varint_at
+from symbolize.core.compression import Codec
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.core.files import atomic_file, file_lock, remove
-from symbolize.core.protobuf import BYTES, NUMBER, VARINT, WIRE_TYPE, field, varint
 from symbolize.serve.metrics import ServerMetrics
+from symbolize.serve.otlp_answers import DELIVERED, MAX_ANSWER, SECONDS, Passed, no_answer
 from symbolize.serve.request_bodies import codec_named, compressed
 
 PROTOBUF: Final = "application/x-protobuf"
 JSON: Final = "application/json"
-MAX_ANSWER: Final = 1 << 16
-"""Bytes of the answer of the server that requests are passed on to."""
-SECONDS: Final = 30.0
-"""For each step of it, and for its body in all."""
 OURS: Final = ("connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding")
 """Fields of a request that follow from its body and where it goes."""
 KEPT: Final = ("retry-after", "www-authenticate")
 """Fields of its answer that are passed back."""
 STATUSES: Final = {*range(200, 300), *range(400, 600)}
 """Those that are: a redirect is not followed, and others are no end of an answer."""
-PARTIAL_SUCCESS: Final = 1
-REJECTED_PROFILES, ERROR_MESSAGE = 1, 2
-"""Fields of ExportProfilesServiceResponse and of its ExportProfilesPartialSuccess."""
-CODE, MESSAGE = 1, 2
-"""Fields of google.rpc.Status."""
-CODES: Final = {400: 3, 401: 16, 403: 7, 404: 5, 408: 4, 413: 8, 415: 3, 422: 3, 429: 8, 503: 14}
-"""Codes of google.rpc by HTTP status; anything else is INTERNAL."""
-INTERNAL: Final = 13
-
-Fields = dict[int, int | bytes]
+GRPC_SCHEMES: Final = ("grpc", "grpcs")
 ANSWER_KEPT: Final = 600.0
 """Seconds for which an answer is kept that no client has got."""
 PATIENCE: Final = 60.0
 """Seconds for which a message waits while the same one is handed on."""
-DELIVERED: Final = range(200, 300)
-"""Statuses with which the server behind has taken a message."""
 
-
-class Passed(NamedTuple):
-    """The answer of the server behind."""
-
-    status: int
-    body: bytes
-    headers: dict[str, str]
+Transport = Callable[[bytes, Codec | None, Mapping[str, str]], Passed]
+"""Sends a message, compressed, with headers. Raises SymbolizeError if there is no answer."""
 
 
 class Forward:
-    """Passes requests on to the server at `url`, with the clients' Authorization if `authorizes`, and the headers in
-    the file at `headers`, one a line. Raises UsageError."""
+    """Passes requests on to the server at `url`, over HTTP, or gRPC if it says so, with the clients' Authorization if
+    `authorizes`, and the headers in the file at `headers`, one a line. Raises UsageError."""
 
     def __init__(self, url: str, authorizes: bool = False, headers: str = "") -> None:
-        import urllib3
-
         try:
             parts = urlsplit(url)
-            is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+            is_grpc = parts.scheme in GRPC_SCHEMES
+            is_known = is_grpc or parts.scheme in ("http", "https")
+            is_url = is_known and bool(parts.hostname) and parts.port != 0
         except ValueError:
             is_url = False
         if not is_url or parts.username is not None:
-            raise UsageError(f"--forward {url.rpartition('@')[2]}: not an http or https URL without a password")
+            raise UsageError(f"--forward {url.rpartition('@')[2]}: not an http, https or grpc URL without a password")
+        if is_grpc and (parts.port is None or parts.path.strip("/") or parts.query):
+            raise UsageError(f"--forward {url}: a server of gRPC has a host and a port, and nothing else")
         self.url = url
         self.authorizes = authorizes
         self._headers = headers_in(headers) if headers else {}
-        self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=SECONDS)
+        self._send: Transport
+        if is_grpc:
+            from symbolize.serve.grpc_transport import GrpcTransport
+
+            self._send = GrpcTransport(parts.netloc, is_safe=parts.scheme == "grpcs")
+        else:
+            self._send = HttpTransport(url)
 
     def post(self, body: bytes, encoding: str, authorization: str) -> Passed:
         """Send a request, compressed as its Content-Encoding says. Raises SymbolizeError if there is no answer."""
+        given = {"authorization": authorization} if self.authorizes and authorization else {}
+        return self._send(body, codec_named(encoding), self._headers | given)
+
+
+class HttpTransport:
+    """Sends messages to a URL."""
+
+    def __init__(self, url: str) -> None:
         import urllib3
 
-        headers = {**self._headers, "content-type": PROTOBUF}
-        if (codec := codec_named(encoding)) is not None:
+        self._url = url
+        self._pool = urllib3.PoolManager(maxsize=8, retries=False, timeout=SECONDS)
+
+    def __call__(self, body: bytes, codec: Codec | None, headers: Mapping[str, str]) -> Passed:
+        """The answer to a message. Raises SymbolizeError if there is none."""
+        import urllib3
+
+        headers = {**headers, "content-type": PROTOBUF}
+        if codec is not None:
             body, headers["content-encoding"] = compressed(body, codec), codec.name
-        if self.authorizes and authorization:
-            headers["authorization"] = authorization
         try:
             answer = self._pool.request(
-                "POST", self.url, body=body, headers=headers, redirect=False, preload_content=False
+                "POST", self._url, body=body, headers=headers, redirect=False, preload_content=False
             )
             try:
                 data = body_of(answer)
             finally:
                 answer.close()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            logging.getLogger("uvicorn.error").error("%s: does not answer: %s", self.url, error)
-            raise SymbolizeError("the server that profiles are passed on to does not answer") from error
+            raise no_answer(self._url, error) from error
         kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
         if answer.status not in STATUSES or len(data) > MAX_ANSWER:
             return Passed(HTTPStatus.BAD_GATEWAY, b"", {})
@@ -132,71 +131,6 @@ def is_json(content_type: str) -> bool:
     if kind not in (JSON, PROTOBUF, "application/protobuf"):
         raise UsageError(f"the Content-Type is neither {PROTOBUF} nor {JSON}")
     return kind == JSON
-
-
-def in_kind(passed: Passed, as_json: bool) -> bytes:
-    """The body of an answer in the encoding of the request, empty if it cannot be read or may not be there."""
-    if not as_json or passed.status == HTTPStatus.NO_CONTENT:
-        return passed.body
-    try:
-        fields = fields_of(passed.body)
-        if passed.status >= HTTPStatus.BAD_REQUEST:
-            return as_json_status(fields)
-        partial = fields.get(PARTIAL_SUCCESS)
-        inner = fields_of(partial) if isinstance(partial, bytes) else {}
-    except ValueError:
-        return b"{}"
-    if not inner:
-        return b"{}"
-    names: Mapping[int, str] = {REJECTED_PROFILES: "rejectedProfiles", ERROR_MESSAGE: "errorMessage"}
-    return json.dumps(
-        {"partialSuccess": {names[key]: text(value) for key, value in inner.items() if key in names}}
-    ).encode()
-
-
-def as_json_status(fields: Fields) -> bytes:
-    """A google.rpc.Status as JSON."""
-    code, message = fields.get(CODE, 0), fields.get(MESSAGE, b"")
-    return json.dumps({"code": code if isinstance(code, int) else 0, "message": text(message)}).encode()
-
-
-def text(value: int | bytes) -> str:
-    """A value as JSON has it: 64-bit numbers are strings there."""
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-
-
-def status_body(status: int, problem: str, as_json: bool) -> bytes:
-    """The google.rpc.Status of an error."""
-    code = CODES.get(status, INTERNAL)
-    if as_json:
-        return json.dumps({"code": code, "message": problem}).encode()
-    return varint(CODE << NUMBER | VARINT) + varint(code) + field(MESSAGE << NUMBER | BYTES, problem.encode())
-
-
-def fields_of(data: bytes) -> Fields:
-    """The numbers and bytes of a small message, the last of each field. Raises ValueError for what is none."""
-    found: Fields = {}
-    at = 0
-    while at < len(data):
-        tag, at = needed(varint_at(data, at))
-        value, at = needed(varint_at(data, at))
-        if tag & WIRE_TYPE == BYTES:
-            if value > len(data) - at:
-                raise ValueError("is cut short")
-            found[tag >> NUMBER] = data[at : at + value]
-            at += value
-        elif tag & WIRE_TYPE == VARINT:
-            found[tag >> NUMBER] = value
-        else:
-            raise ValueError("has a field that no answer has")
-    return found
-
-
-def needed(read: tuple[int, int] | None) -> tuple[int, int]:
-    """A number that has to be there."""
-    if read is None:
-        raise ValueError("is cut short")
-    return read
 
 
 class Deliveries:

@@ -11,8 +11,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_CONNECTIONS: Final = 4096
 """Connections of one worker, if it may have so many descriptors."""
-DESCRIPTORS: Final = 1024
-"""Those that are kept for binaries, their tables and the index."""
+MAX_GRPC_CONNECTIONS: Final = 1024
+"""Those of gRPC, which has a port of its own."""
+DESCRIPTORS: Final = 1024 + MAX_GRPC_CONNECTIONS
+"""Those that are kept for them, for binaries, their tables and the index."""
 MAX_HEAD: Final = 32 << 10
 """Bytes of the head of a request, and of the fields behind its body."""
 MAX_PIPELINED: Final = 8

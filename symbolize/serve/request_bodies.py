@@ -44,19 +44,30 @@ class RequestBodies:
 
     @asynccontextmanager
     async def received(self, request: Request, limit: int, folder: str | None = None) -> AsyncIterator[BinaryIO]:
-        """The body of a request, at most `limit` bytes, as a file; with a `folder` as one without a name that is there.
-
-        Raises HTTPException for one that is too large or too slow, OSError if it cannot be written.
-        """
+        """The body of a request, at most `limit` bytes, as `collected` has it. Raises HTTPException too if its length
+        is none."""
         length = request.headers.get("content-length", "0")
         if not LENGTH.fullmatch(length):
             raise HTTPException(400, "the length of the body is no number")
         if int(length) > limit:
             self._metrics.refused("too large")
             raise HTTPException(413, f"the body is larger than {limit} bytes")
-        if self.is_full:
+        async with self.collected(aiter(request.stream()), limit, folder) as body:
+            yield body
+
+    @asynccontextmanager
+    async def collected(
+        self, chunks: AsyncIterator[bytes], limit: int, folder: str | None = None, chunk_size: int = 0
+    ) -> AsyncIterator[BinaryIO]:
+        """Chunks, at most `limit` bytes, as a file; with a `folder` as one without a name that is there. What hands
+        them over may hold `chunk_size` bytes until then, for which there has to be room.
+
+        Raises HTTPException for a body that is too large or too slow, OSError if it cannot be written.
+        """
+        if self.is_full or self._size + chunk_size > self._space:
             self._refuse()
         self._held += 1
+        self._size += chunk_size
         size = 0
         body: Any = (
             tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 (closed below)
@@ -65,7 +76,6 @@ class RequestBodies:
         )
         try:
             until = monotonic() + self._seconds
-            chunks = aiter(request.stream())
             while True:
                 try:
                     async with asyncio.timeout(until + size / MIN_RATE - monotonic()):
@@ -78,6 +88,8 @@ class RequestBodies:
                 if size + len(chunk) > limit:
                     self._metrics.refused("too large")
                     raise HTTPException(413, f"the body is larger than {limit} bytes")
+                self._size -= chunk_size
+                chunk_size = 0
                 if self._size + len(chunk) > self._space:
                     self._refuse()
                 size += len(chunk)
@@ -94,7 +106,7 @@ class RequestBodies:
             yield body
         finally:
             self._held -= 1
-            self._size -= size
+            self._size -= size + chunk_size
             body.close()
 
     def _refuse(self) -> NoReturn:
@@ -142,6 +154,14 @@ def check_encoding(body: BinaryIO, encoding: str) -> None:
         body.seek(0)
         if codec_of(head, (codec,)) is None:
             raise UsageError(f"the body is no {encoding}")
+
+
+def encoding_of(body: BinaryIO) -> str:
+    """The Content-Encoding that a message of gRPC has, whose compression is not in its metadata (R530, compressed
+    messages of gRPC): no message of protobuf begins as gzip does."""
+    head = body.read(8)
+    body.seek(0)
+    return "" if codec_of(head, (GZIP,)) is None else GZIP.name
 
 
 def codec_named(encoding: str) -> Codec | None:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -35,8 +35,20 @@ class AccessLog:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._descriptor = 2 if path == "-" else os.open(path, flags, 0o640)
 
-    def write(self, **facts: Any) -> None:
+    def write(
+        self, client: str, forwarded: str, method: str, path: str, status: int, size: int, seconds: float
+    ) -> None:
         """Log a request; one write, so that lines of several workers do not mix. A full disk costs lines."""
+        facts = {
+            "time": round(time.time(), 3),
+            "client": client,
+            "forwarded": forwarded[:MAX_LOGGED],
+            "method": method,
+            "path": path[:MAX_LOGGED],
+            "status": status,
+            "bytes": size,
+            "seconds": round(seconds, 6),
+        }
         with suppress(OSError):
             os.write(self._descriptor, json.dumps(facts).encode() + b"\n")
 
@@ -89,19 +101,10 @@ class RequestFilter:
             refusal = self._refusal(scope["method"], headers)
             await (self._app if refusal is None else refusal)(scope, receive, answer)
         finally:
-            self._metrics.answered(scope.get(ROUTE, "other"), status, seconds)
-            self._metrics.sent(size)
+            self._metrics.answered(scope.get(ROUTE, "other"), status, size, seconds)
             if self._log is not None:
-                self._log.write(
-                    time=round(time.time(), 3),
-                    client=(scope.get("client") or ("",))[0],
-                    forwarded=headers.get("x-forwarded-for", "")[:MAX_LOGGED],
-                    method=scope["method"],
-                    path=scope["path"][:MAX_LOGGED],
-                    status=status,
-                    bytes=size,
-                    seconds=round(seconds, 6),
-                )
+                client, forwarded = (scope.get("client") or ("",))[0], headers.get("x-forwarded-for", "")
+                self._log.write(client, forwarded, scope["method"], scope["path"], status, size, seconds)
 
     def _take_token(self, scope: Scope, headers: Headers) -> None:
         """Note whether a request may do what needs the token, and take it off its path."""
@@ -110,11 +113,7 @@ class RequestFilter:
         if is_in_path:
             scope["path"] = "/" + rest
             scope["raw_path"] = scope["path"].encode(errors="replace")
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        is_in_header = scheme.lower() == "bearer" and hmac.compare_digest(
-            given.strip().encode(errors="replace"), self._token
-        )
-        scope[IS_ALLOWED] = not self._token or is_in_path or is_in_header
+        scope[IS_ALLOWED] = is_in_path or has_token(headers.get("authorization", ""), self._token)
 
     def _refusal(self, method: str, headers: Headers) -> Response | None:
         """The answer to a request that is not let in."""
@@ -161,6 +160,13 @@ class RequestFilter:
         answer["Vary"] = "Origin"
         if (origin := request.get("origin", "")) in self._origins:
             answer["Access-Control-Allow-Origin"] = origin
+
+
+def has_token(authorization: str, token: bytes) -> bool:
+    """Whether an Authorization has the token, if there is one."""
+    scheme, _, given = authorization.partition(" ")
+    is_given = scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(errors="replace"), token)
+    return not token or is_given
 
 
 def is_allowed(request: Request) -> bool:

@@ -4,8 +4,8 @@ import json
 import multiprocessing
 import os
 import tempfile
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
@@ -34,7 +34,7 @@ MAX_FOLDER: Final = 72
 @dataclass(frozen=True)
 class ServerSettings:
     """The options of the server. `shared` is a folder for what the workers tell each other; `hosts` are None for a
-    server that is not on a loopback address."""
+    server that is not on a loopback address; `otlp_grpc` is the address for OTLP over gRPC, if it is to be served."""
 
     binaries: Sequence[str]
     cache: str
@@ -53,6 +53,7 @@ class ServerSettings:
     forward: str = ""
     authorizes: bool = False
     headers: str = ""
+    otlp_grpc: str = ""
     token: str = ""
     hosts: Sequence[str] | None = None
     origins: Sequence[str] = (PROFILER,)
@@ -136,4 +137,10 @@ def application(settings: ServerSettings) -> ASGIApp:
             memory=settings.memory_limit,
         ),
     )
-    return SymbolApp(services, metrics).app(settings.token, settings.hosts, settings.origins, log_of(settings))
+    served, log = SymbolApp(services, metrics), log_of(settings)
+    beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    if settings.otlp_grpc:
+        from symbolize.serve.otlp_grpc import ProfilesService
+
+        beside = ProfilesService(served, settings.otlp_grpc, settings.token, log).running
+    return served.app(settings.token, settings.hosts, settings.origins, log, beside)

@@ -1,7 +1,6 @@
 """What debuginfod servers may answer: garbage, parts, redirects, too slowly, by way of proxies or TLS."""
 
 import gzip
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,7 @@ from tests.support.debuginfod_servers import (
     unreachable,
     wait_for,
 )
-from tests.support.http_server import HttpServer, Request
+from tests.support.http_server import HttpServer, Request, made_certificate
 from tests.support.tiny_elf import elf
 
 pytestmark = pytest.mark.process
@@ -333,24 +332,7 @@ def test_proxies(tmp_path: Path) -> None:
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """A certificate for localhost, with its key, that nobody signed."""
-    path = tmp_path / "certificate.pem"
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-keyout",
-        "-",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=x",
-    ]
-    made = subprocess.run([*command, "-addext", "subjectAltName=DNS:localhost"], capture_output=True, check=True)
-    path.write_bytes(made.stdout)
-    return path
+    return made_certificate(tmp_path)
 
 
 @pytest.mark.needs("openssl")

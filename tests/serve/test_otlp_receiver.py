@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from http import HTTPStatus as Status
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,13 +23,15 @@ from google.protobuf import json_format
 from tests.support.fixture_files import FIXTURES
 from tests.support.http_server import HttpServer, Request
 from tests.support.needs import package
+from tests.support.otlp_backend import PATH, PROTOBUF, Backend, http_backend
 from tests.support.symbol_server import Answer, HttpClient, serving, settings
 
 package("starlette")
 package("uvicorn")
 from symbolize.core.errors import UsageError
 from symbolize.serve.metrics import ServerMetrics
-from symbolize.serve.otlp import Deliveries, Forward, Passed, status_body
+from symbolize.serve.otlp import Deliveries, Forward
+from symbolize.serve.otlp_answers import Passed, status_body
 from symbolize.serve.request_bodies import decoded
 
 service = package("opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2")
@@ -38,35 +40,14 @@ pytestmark = pytest.mark.process
 
 MESSAGE = FIXTURES / "profiles" / "otlp" / "spectra-gcc-pie.otlp"
 BINARIES = FIXTURES / "bin" / "gcc-pie"
-PATH = "/v1development/profiles"
-PROTOBUF, JSON = "application/x-protobuf", "application/json"
-
-
-class Backend:
-    """A server behind, which answers as a test wants and keeps what it got."""
-
-    def __init__(self) -> None:
-        self.status: int = Status.OK
-        self.answer, self.headers = b"", {}
-        self.received: list[tuple[bytes, dict[str, str]]] = []
-        self.may_answer = threading.Event()
-        self.may_answer.set()
-
-    def behave(self, request: Request) -> None:
-        """Take a request."""
-        self.received.append((request.body(), dict(request.headers)))
-        self.may_answer.wait(60)
-        request.reply(self.status, self.answer, Content_Type=PROTOBUF, **self.headers)
+JSON = "application/json"
 
 
 @contextmanager
 def proxied(folder: Path, **more: Any) -> Iterator[tuple[HttpClient, Backend]]:
     """A server in front of another one."""
-    backend = Backend()
-    with ExitStack() as held:
-        behind = held.enter_context(HttpServer(backend.behave))
-        forward = f"{behind.url}{PATH}"
-        yield held.enter_context(serving(settings(folder, BINARIES, forward=forward, **more))), backend
+    with http_backend() as (url, backend), serving(settings(folder, BINARIES, forward=url, **more)) as server:
+        yield server, backend
 
 
 @pytest.fixture(scope="module")

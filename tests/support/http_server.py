@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -130,3 +131,25 @@ class HttpServer:
             else:
                 self.requests.append(request)
                 self.behave(request)
+
+
+def made_certificate(folder: Path) -> Path:
+    """A certificate for localhost, with its key, that nobody signed."""
+    path = folder / "certificate.pem"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        "-",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=x",
+    ]
+    made = subprocess.run([*command, "-addext", "subjectAltName=DNS:localhost"], capture_output=True, check=True)
+    path.write_bytes(made.stdout)
+    return path

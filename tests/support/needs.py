@@ -69,7 +69,7 @@ DEBIAN = {
     "zsh": ["zsh"],
 }
 """Programs and files by the package of Debian that has them."""
-PACKAGES = {"distributed", "duckdb", "fsspec", "grpc_tools", "jsonschema", "material", "mkdocs", "mkdocstrings"}
+PACKAGES = {"distributed", "duckdb", "fsspec", "grpc", "grpc_tools", "jsonschema", "material", "mkdocs", "mkdocstrings"}
 PACKAGES |= {"moto", "opentelemetry", "pandas", "perfetto", "prometheus_client", "pyarrow", "s3fs", "starlette"}
 PACKAGES |= {"re2", "uvicorn", "yaml"}
 """Packages of Python, which the extra `dev` installs."""

@@ -95,12 +95,18 @@ def job(path: Path, offsets: list[int]) -> dict[str, Any]:
     return {"memoryMap": [[path.name, breakpad_id(path)]], "stacks": [[[0, offset] for offset in offsets]]}
 
 
+def free_port() -> int:
+    """A port at which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
 @contextmanager
 def symbol_server(options: Sequence[str], token: str = "") -> Iterator[SymbolServer]:
     """`symbolize serve` with `options` and one worker, if they name no other number, ended afterwards."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "symbolize", "serve", "--port", str(port), "--workers", "1", *options]
     environment = os.environ | ({"SYMBOLIZE_TOKEN": token} if token else {})
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True)
