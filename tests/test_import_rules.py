@@ -49,7 +49,7 @@ ALLOWED = {
         "symbols",
     },
     "core": set(),
-    "drop_in": {"binaries", "elf", "names", "resolve", "symbols"},
+    "drop_in": {"binaries", "elf", "evidence", "names", "resolve", "symbols"},
     "dwarf": set(),
     "elf": set(),
     "evidence": {"elf", "symbols"},

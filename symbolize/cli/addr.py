@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from symbolize.cli.arguments import Parser
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 LONGEST: Final = 4096
 """Bytes of a line of input."""
 
-LONGEST_TEXT_LINE: Final = 1 << 16
+LONGEST_TEXT_LINE: Final = 1 << 18
 """Bytes that are held of a line without an end."""
+PATIENCE: Final = 200
+"""Milliseconds without input after which lines that wait for a table of modules are written."""
 
 
 def run_addr(arguments: Sequence[str]) -> int:
@@ -128,7 +131,7 @@ def run_log(arguments: Sequence[str]) -> int:
         if not os.path.exists(folder):
             raise UsageError(f"{folder}: {no_such(folder, 'folder or file')}")
 
-    from symbolize.cli.drop_in import STANDARD_INPUT, batches, standard_input
+    from symbolize.cli.drop_in import STANDARD_INPUT, blocks, standard_input
     from symbolize.drop_in.binaries import Binaries, Places
     from symbolize.drop_in.log import Log
 
@@ -142,11 +145,20 @@ def run_log(arguments: Sequence[str]) -> int:
     def tell(line: str) -> None:
         print_error(f"symbolize: {line}")
 
+    def texts() -> Iterator[bytes]:
+        return blocks(descriptor, LONGEST_TEXT_LINE, options.file if is_file else STANDARD_INPUT, PATIENCE)
+
     cache = None if options.no_cache else open_cache(options)
     with Binaries(Places(binaries=options.binaries), cache) as binaries:
-        log = Log(binaries, options.demangle, tell)
-        texts = batches(descriptor, LONGEST_TEXT_LINE, options.file if is_file else STANDARD_INPUT)
-        write(b"".join(log.named(lines)) for lines in texts)
+        log = Log(binaries, options.demangle, tell, waits=not is_file)
+        if is_file:  # tables behind the frames count too
+            for text in texts():
+                log.survey(text)
+            log.begin()
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        write(log.named(text) for text in chain(texts(), [b""]))
+        if summary := log.summary():
+            tell(summary)
     return EXIT_DONE
 
 
@@ -154,8 +166,8 @@ def log_parser() -> Parser:
     """The arguments of the command."""
     result = Parser(
         "symbolize log",
-        "Copy a text to standard output, with names, files and lines in the stack traces of sanitizers, glibc and the "
-        "Linux kernel; everything else stays as it is.",
+        "Copy a text to standard output, with names, files and lines in its stack traces, as sanitizers, glibc, the "
+        "Linux kernel, Android, systemd, debuggers, the JVM and others print them; everything else stays as it is.",
         ["[OPTIONS] [FILE]"],
         brief=("-b",),
         epilog="Exit codes: 0 done, 1 failed, 2 usage.",

@@ -36,19 +36,22 @@ def standard_input() -> int:
     return sys.stdin.fileno()
 
 
-def batches(descriptor: int, longest: int, source: str = STANDARD_INPUT) -> Iterator[list[bytes]]:
-    """The lines of a stream, which errors call `source`, with their ends, in batches of what was there when the first
-    of them came. Raises InputError.
+def blocks(descriptor: int, longest: int, source: str = STANDARD_INPUT, patience: int | None = None) -> Iterator[bytes]:
+    """A stream, which errors call `source`, in blocks of whole lines that were there when the first of them came. If
+    nothing more comes for `patience` milliseconds there is one empty block. Raises InputError.
 
-    A line of more than `longest` bytes, its end included, comes in pieces of so many, as C's `fgets` reads it; so no
-    line takes more memory. The last line may have no end.
+    A line of more than `longest` bytes, its end included, may be cut behind each so many of them; so no line takes more
+    memory. The last line may have no end.
     """
     rest = b""
     is_open = True
+    may_wait = False
     while is_open:
         parts = [rest]
         size = 0
-        while size < AT_ONCE and is_ready(descriptor, 0 if size else None):
+        while size < AT_ONCE:
+            if not is_ready(descriptor, 0 if size else patience if may_wait else None):
+                break
             try:
                 data = os.read(descriptor, READ)
             except OSError as error:
@@ -58,19 +61,21 @@ def batches(descriptor: int, longest: int, source: str = STANDARD_INPUT) -> Iter
                 break
             parts.append(data)
             size += len(data)
-        lines = b"".join(parts).split(b"\n")
-        rest = lines.pop()
-        found: list[bytes] = []
-        for line in lines:
-            found += [line + b"\n"] if len(line) < longest else pieces(line + b"\n", longest)
-        if len(rest) >= longest or not is_open:
-            *whole, rest = pieces(rest, longest) or [b""]
-            found += whole
-            if rest and (len(rest) == longest or not is_open):
-                found.append(rest)
-                rest = b""
-        if found:
-            yield found
+        may_wait = bool(size)
+        text = b"".join(parts)
+        line = text.rfind(b"\n") + 1
+        end = line + (len(text) - line) // longest * longest if is_open else len(text)
+        rest = text[end:]
+        if end or (not size and is_open):
+            yield text[:end]
+
+
+def batches(descriptor: int, longest: int, source: str = STANDARD_INPUT) -> Iterator[list[bytes]]:
+    """The lines of a stream as `blocks` has them, with their ends; a line of more than `longest` bytes in pieces of so
+    many, as C's `fgets` reads it."""
+    for block in blocks(descriptor, longest, source):
+        *lines, last = block.split(b"\n")
+        yield [piece for line in lines for piece in pieces(line + b"\n", longest)] + pieces(last, longest)
 
 
 def pieces(line: bytes, longest: int) -> list[bytes]:

@@ -1,5 +1,6 @@
 """`symbolize log` puts names into stack traces and leaves everything else as it is."""
 
+import json
 import os
 import random
 import re
@@ -11,7 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symbolize.drop_in.log import LONGEST, trace_line
+from symbolize.drop_in.binaries import Binaries, Places
+from symbolize.drop_in.log import Log
+from symbolize.drop_in.log.forms import ADDRESS, LONGEST, SEASTAR_LINES, frames_of
+from symbolize.drop_in.log.modules import TextModules
+from symbolize.drop_in.log.text import ALL_FORMS, HELD, FoundFrame, frames_in, marked_lines, seastar_frames
 from symbolize.elf import ElfImage, inside_calls
 from tests.support.drop_ins import SPECTRA, Output, other, own
 from tests.support.elf_writer import ALLOC, EXEC, Section, Segment, Symbol, elf_file
@@ -131,20 +136,176 @@ def test_kernel(log: Command, tmp_path: Path) -> None:
     assert found.out.decode().splitlines() == [f"{line} {more}".rstrip() for line, more in lines]
 
 
+CALL, RETURN = 0x2381, 0x2382
+"""The last byte of a call in `main`, and where that returns to."""
+CALLED = INNER.replace("$_1", "$_0"), OUTER.replace("116", "115")
+AT = " (inlined by) ".join(CALLED).replace(" /usr", " at /usr").replace(" /src", " at /src")
+BASE = 0x555555554000
+"""Where SPECTRA is in memory."""
+UUID = "FDDFB64B-84F1-B915-1C2C-4BFBD662E7EB-392CB1D0"
+
+
+def maps() -> str:
+    """What /proc/PID/maps has of the code of SPECTRA."""
+    with ElfImage.open(SPECTRA) as image:
+        code = next(each for each in image.segments if each.executable)
+    start, offset = BASE + (code.vaddr & ~0xFFF), code.file_offset & ~0xFFF
+    end = BASE + ((code.vaddr + code.memory_size + 0xFFF) & ~0xFFF)
+    return f"{start:x}-{end:x} r-xp {offset:08x} 08:01 1234                       /srv/spectra\n"
+
+
+FORMS = {
+    "Android": f"  #01 pc 0000000000002381  /data/spectra (main+65) (BuildId: {BUILD_ID})|\n",
+    "Android in an archive": f"F DEBUG   :     #00 pc 0000000000002381  /a.apk!spectra (offset 0x1000)"
+    f" (BuildId: {BUILD_ID})|\n",
+    "PyTorch": f"frame #1: <unknown function> + 0x2382 ({BASE + RETURN:#x} in /srv/spectra)|\n",
+    "PyTorch with a symbol": f"frame #1: main + 0x42 ({BASE + RETURN:#x} in /srv/spectra)|\n",
+    "Python": f'  Binary file "/srv/spectra", at +0x2382 [{BASE + RETURN:#x}]|\n',
+    "Python with a symbol": f'  Binary file "/srv/spectra", at main+0x42 [{BASE + RETURN:#x}]|\n',
+    "JVM": "C  [spectra+0x2382]|\nJ 12 c2 A.b()V\nC  [spectra+0x2382]  main+0x42|\n",
+    "systemd-coredump": f"Module /srv/spectra with build-id {BUILD_ID}\n"
+    f"#0  0x{BASE + CALL:016x} n/a (spectra + 0x2381)|\n#1  0x{BASE + RETURN:016x} main (spectra + 0x2382)|\n",
+    "lldb": f"  * frame #0: 0x{BASE + CALL:016x} spectra`___lldb_unnamed_symbol18 + 4|\n"
+    f"    frame #1: 0x{BASE + RETURN:016x} spectra|\n(lldb) image list\n[  0] {UUID} 0x{BASE:016x} /srv/spectra \n",
+    "gdb": f"#0  0x{BASE + CALL:016x} in ?? ()|\n#1  <signal handler called>\n#2  0x{BASE + CALL:016x} in ?? ()|\n"
+    f"#3  0x{BASE + RETURN:016x} in main () from /srv/spectra|\nBuild ID: {BUILD_ID}\n[maps]"
+    f"Module /srv/spectra with build-id {BUILD_ID}\n",
+    "Rust": f"[maps]   0:     {BASE + RETURN:#x} - <unknown>|\n",
+    "Go": f"non-Go function\n\tpc={BASE + RETURN:#x}|\n[maps]",
+    "address": f"[maps]stack:\n        {BASE + CALL:x}?\n        {BASE + RETURN:x}|\n        0x{BASE + RETURN:x}|\n",
+    "seastar": f"App with build-id {BUILD_ID}\nReactor stalled. Backtrace: 0x2381[] /x/spectra+0x2381[]\n"
+    "Backtrace:\n  0x2381[]\n  0x2381[]\nno 0x2381\n",
+    "kernel": f"CPU: 1 PID: 2 Comm: x Not tainted 6.1 #1 {BUILD_ID}\n main+0x42/0x5d0|\n",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_form(form: str, log: Command, tmp_path: Path) -> None:
+    """Each frame gets the names that its producer's address leads to (R510, addresses of each form), by a table that
+    stands anywhere in the text (R511, tables in texts), in a file and in a stream."""
+    pattern = FORMS[form].replace("[maps]", maps())
+    text, expected = re.sub(r"\||\[\]|\?(?=\n)", "", pattern), pattern.replace("|", f" {AT}").replace("[]", f" [{AT}]")
+    path = tmp_path / "log.txt"
+    path.write_text(text)
+    shutil.copy(SPECTRA, tmp_path / ("vmlinux" if form == "kernel" else "spectra"))
+    for found in (log(None, str(path), "-b", str(tmp_path)), log(text.encode(), "-b", str(tmp_path))):
+        assert found.out.decode() == expected.replace("?\n", "\n")
+        count = expected.count(AT)
+        assert f" {count} of {count + pattern.count('?' + chr(10))}" in found.err.decode()
+
+
+def test_json(log: Command) -> None:
+    """Names go into strings of JSON, which stays JSON."""
+    frame = {"a": f"{BASE + RETURN:X}", "b": f"{BASE:X}", "o": f"{RETURN:X}", "s+": "12"}
+    somap = [{"b": f"{BASE:X}", "path": "/srv/spectra", "elfType": 3, "buildId": BUILD_ID.upper()}]
+    line = json.dumps({"bt": {"backtrace": [frame, frame], "processInfo": {"somap": somap}}}, separators=(",", ":"))
+    found = json.loads(log(line.encode() + b"\n", "-b", str(SPECTRA.parent)).out)
+    assert [each["symbolized"] for each in found["bt"]["backtrace"]] == [AT, AT]
+    report = {"stack": [{"pc": f"0x{BASE + RETURN:016x}", "symbol": " [spectra]"}] * 2}
+    for indent, separators in ((2, None), (None, (",", ":"))):
+        text = json.dumps(report, indent=indent, separators=separators) + "\n" + maps()
+        found = log(text.encode(), "-b", str(SPECTRA.parent))
+        named, _ = json.JSONDecoder().raw_decode(found.out.decode())
+        assert [each["symbol"] for each in named["stack"]] == [f" [spectra] {AT}"] * 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"#0  0x{BASE + RETURN:016x} in ?? ()",
+        f"frame #0: 0x{BASE + RETURN:016x} spectra",
+        f"   0:     {BASE + RETURN:#x} - <unknown>",
+        "Backtrace: 0x2381 0x2381",
+        f'{{"a":"{BASE + RETURN:X}","b":"{BASE:X}","o":"2382"}}',
+    ],
+)
+def test_nothing_says_what_was_there(line: str, log: Command) -> None:
+    """An address alone leads to no file, and is counted as such."""
+    found = log(f"{line}\n".encode(), "-b", str(SPECTRA.parent))
+    assert found.out.decode() == f"{line}\n"
+    assert b"the text does not say what was there" in found.err
+
+
+def test_another_build(log: Command) -> None:
+    """A file of the right name whose code does not fit the frames names none of them, though one may be in a call
+    (R386, files of texts)."""
+    odd = "".join(f"C  [spectra+0x{RETURN + 1 + 16 * i:x}]\n" for i in range(6))
+    text = f"C  [spectra+0x2382]\n{odd}".encode()
+    found = log(text, "-b", str(SPECTRA.parent))
+    assert found.out == text and b"JVM 0 of 7; without: 7: the file does not fit" in found.err
+
+
+def test_nearest_table(log: Command, tmp_path: Path) -> None:
+    """Of the tables of several processes the last one in front of a frame counts that has its address, else the next
+    one (R511, tables in texts)."""
+    shutil.copy(SPECTRA, tmp_path / "spectra")
+    other_table = maps().replace("spectra", "other")
+    frame = f"   0:     {BASE + RETURN:#x} - <unknown>\n"
+    for tables, is_named in (
+        ((maps(), "", ""), True),
+        ((other_table, maps(), ""), True),
+        ((maps(), other_table, ""), False),
+        (("", "", maps()), True),
+        ((other_table, "", maps()), False),
+    ):
+        before, again, behind = tables
+        found = log(f"{before}x\n{again}{frame}{behind}".encode(), "-b", str(tmp_path))
+        assert (AT in found.out.decode()) == is_named
+
+
+def test_what_waits(tmp_path: Path) -> None:
+    """A stream holds back what a table may still explain, from there on and as long as more comes; all else comes at
+    once."""
+    shutil.copy(SPECTRA, tmp_path / "spectra")
+    with Binaries(Places(binaries=[str(tmp_path)]), None) as binaries:
+        log = Log(binaries, "full", lambda _: None)
+        frame = f"   0:     {BASE + RETURN:#x} - <unknown>".encode()
+        assert log.named(b"a\n" + frame + b"\nb\n") == b"a\n"
+        assert log.named(b"c\n") == b""
+        assert log.named(maps().encode()) == frame + f" {AT}\nb\nc\n{maps()}".encode()
+        assert log.named(frame + b"\n") == frame + f" {AT}\n".encode()
+    with Binaries(Places(binaries=[str(tmp_path)]), None) as binaries:
+        log = Log(binaries, "full", lambda _: None)
+        assert log.named(frame + b"\n") == b""
+        assert log.named(b"") == frame + b"\n"  # nothing more comes
+        assert log.named(frame + b"\n") + log.named(b"x" * HELD + b"\n") == frame + b"\n" + b"x" * HELD + b"\n"
+
+
+def test_thread_sanitizer(log: Command) -> None:
+    """A frame without an address gets its names where the thread sanitizer has them."""
+    module = f"(spectra+0x2381) (BuildId: {BUILD_ID})"
+    found = log(f"    #1 <null> <null> {module}\n    #2 main <null> {module}\n".encode(), "-b", str(SPECTRA.parent))
+    assert found.out.decode().splitlines() == [f"    #{i} {each} {module}" for i in (1, 2) for each in CALLED]
+
+
+def test_signal_frames(log: Command) -> None:
+    """A return address that follows no call is where a signal came, if the build is proved (R510, addresses of each
+    form)."""
+    module = f"Module spectra with build-id {BUILD_ID}\n"
+    found = log(
+        f'{module}  Binary file "spectra", at +{MAIN:#x} [{BASE + MAIN:#x}]\n'.encode(), "-b", str(SPECTRA.parent)
+    )
+    assert found.out.rstrip().endswith(b"] main at /src/spectra/main.cc:113")
+
+
 def test_recorded_path_is_not_opened(log: Command) -> None:
     """Only folders that are given count, wherever the text says that a file is."""
-    text = f"{SPECTRA}(main+0x92) [0x55550000023d2]\n    #1 0x1  ({SPECTRA}+0x23d1)\n".encode()
+    text = f"{SPECTRA}(main+0x42) [0x5555000002382]\n    #1 0x1  ({SPECTRA}+0x2381)\n".encode()
     found = log(text)
-    assert (found.out, found.err) == (text, b"")
+    assert found.out == text
+    assert found.err == (
+        b"symbolize: frames with names: glibc 0 of 1, sanitizer 0 of 1; "
+        b"without: 2: there is no file of this build id or name\n"
+    )
 
 
 def test_file_and_stream(log: Command, tmp_path: Path) -> None:
     """A file is read as standard input is; one that is not there is an error of one line."""
     path = tmp_path / "log.txt"
-    path.write_bytes(f"#1 0x55d0c23d1  (/srv/spectra+0x23d1) (BuildId: {BUILD_ID})".encode())
+    path.write_bytes(f"#1 0x55d0c2381  (/srv/spectra+0x2381) (BuildId: {BUILD_ID})".encode())
     found = log(None, str(path), "-b", str(SPECTRA.parent))
     inner, outer = found.out.decode().split("\n")  # a line each, the last one without an end as in the text
-    assert (inner, outer) == (f"#1 0x55d0c23d1 in {INNER}", f"#1 0x55d0c23d1 in {OUTER}")
+    assert (inner, outer) == tuple(f"#1 0x55d0c2381 in {each}" for each in CALLED)
     missing = log(None, str(tmp_path / "nosuch"))
     assert (missing.code, missing.out, missing.err.count(b"\n")) == (1, b"", 1)
 
@@ -153,7 +314,7 @@ def test_build_id_is_no_path(log: Command, tmp_path: Path, monkeypatch: pytest.M
     """A file of the current folder that is called as a build id in the text is not opened."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(SPECTRA, "abcd")
-    text = b"    #1 0x55d0c23d1  (/srv/spectra+0x23d1) (BuildId: abcd)\n"
+    text = b"    #1 0x55d0c2381  (/srv/spectra+0x2381) (BuildId: abcd)\n"
     assert log(text).out == text
 
 
@@ -167,10 +328,10 @@ def test_what_is_not_verified(log: Command, tmp_path: Path) -> None:
         path.write_bytes(made)
     nowhere = b"    #1 0x1  (/x+0x9999) (BuildId: aabbbbbb)\n./other(g+0x1)[0x1]\n"
     found = log(nowhere, "-b", str(tmp_path))
-    assert (found.out, found.err) == (nowhere, b"")
+    assert found.out == nowhere and found.err.startswith(b"symbolize: frames with names: ")
     found = log(b"    #1 0x1  (/x+0x1004) (BuildId: aabbbbbb)\n" * 2, "-b", str(tmp_path))
     assert found.out == b"    #1 0x1 in f (/x+0x1004) (BuildId: aabbbbbb)\n" * 2
-    assert found.err.startswith(b"symbolize: aabbbbbb: unverified: ") and found.err.count(b"\n") == 1
+    assert found.err.count(b"symbolize: aabbbbbb: unverified: ") == 1
 
 
 def test_name_of_a_file_on_a_terminal(log: Command, tmp_path: Path) -> None:
@@ -178,7 +339,7 @@ def test_name_of_a_file_on_a_terminal(log: Command, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     shutil.copy(SPECTRA, folder / "a\x1b[2Jb")
-    found = log(b"./a\x1b[2Jb(main+0x92) [0x3d2]\n", "-b", str(folder))
+    found = log(b"./a\x1b[2Jb(main+0x42) [0x382]\n", "-b", str(folder))
     assert b"found by its name only" in found.err and b"\x1b" not in found.err
 
 
@@ -191,7 +352,7 @@ def test_hostile_text(log: Command) -> None:
         b"a+0x1/0x2" * 300,
         b"#0 0x" + b"f" * 60_000,
     ]
-    rows += [b"#1 0x1  (" + b"x" * 900 + b"+0x23d1)", b"f(+0x23d1)[0x3d1]" * 90, b"\0" * 100, b"x" * 200_000]
+    rows += [b"#1 0x1  (" + b"x" * 900 + b"+0x2381)", b"f(+0x2381)[0x3d1]" * 90, b"\0" * 100, b"x" * 200_000]
     text = b"\n".join(rows)
     for part in (text[:60_000], text[-60_000:]):
         found = log(part, "-b", str(SPECTRA.parent))
@@ -203,15 +364,57 @@ def test_hostile_text(log: Command) -> None:
 )
 def test_no_frames(line: bytes) -> None:
     """What only looks like a frame is none."""
-    assert trace_line(line) is None
+    assert not found_in(line)
 
 
-@pytest.mark.parametrize("line", [b"a" * 4000 + b" 0x", (b"b" * 1000 + b"(") * 4 + b"0x", b"a.b$" * 1000 + b"0x"])
-def test_long_words(line: bytes) -> None:
-    """Words of thousands of bytes, as of dumps, are read in linear time: 300 lines take less than a second."""
-    begin = time.monotonic()
-    assert not any(trace_line(line) for _ in range(300))
-    assert time.monotonic() - begin < 5
+def found_in(block: bytes) -> list[FoundFrame]:
+    """The frames of a block."""
+    return list(frames_in(block, marked_lines(block), has_tables=False))
+
+
+WORDS = [
+    *(b"#00 pc 00000000", b"frame #1: ", b"frame #1: 0x12345678 x", b'Binary file "a", at ', b"C  [a+0x1]  ", b"V  [a"),
+    *(b"#1  0x0000000000001234 a (b ", b"#1 0x12345678 in ", b"0x12345678 in a () from ", b"1: 0x1 - ", b"[signal pc="),
+    *(b'"pc": "0x1", "symbol": "', b'{"b":"1","o":"1","s":"', b"#1 0x1 in a (", b"#1 0x1 in #1 (", b"#1 a <null> ("),
+    *(b"a(+0x1", b"a+0x1/0x1 [", b"Backtrace: 0x123 ", b"/a+0x123/b", b" /a+0x123", b"/a+", b"CPU: 1 Comm: #1 "),
+    *(b"Module a with build-id ", b"build id: 1", b'{"b":"1","path":"a"', b"1234567-1234567 r-xp ", b"0x12345  Yes "),
+    *(
+        b"[  0] ABCDEF12 0x12345 /",
+        b"a.b$",
+        b"(",
+        b"a" * 50 + b" ",
+        b" ",
+        b"non-Go function at pc=",
+        b"unexpected return pc for ",
+    ),
+]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_hostile_lines(word: bytes) -> None:
+    """No line takes long, whatever it repeats: each form and table at its worst, 40 lines."""
+    ends = [
+        b"",
+        b" + 0x",
+        b"+0x",
+        b" 0x",
+        b" acktrace: 0x123 !",
+        b" <null> (",
+        b"() [0x",
+        b' "o":" "pc":',
+        b"?? () uild-id Comm: ",
+    ]
+    lines = [(word * (LONGEST // len(word)))[: LONGEST - 40] + end for end in ends]
+    lines += [end.strip() + b" " + line for line, end in zip(lines, ends, strict=True)]
+    begin = time.process_time()
+    for line in lines * 2:
+        text = line + b"\n"
+        for form in (*ALL_FORMS, ADDRESS):
+            list(frames_of(form, text, 0, len(line), b""))
+        list(seastar_frames(b"Backtrace:" + text, 0, len(line) + 10))
+        TextModules().read(text, 0, len(line), 0)
+        SEASTAR_LINES.fullmatch(line)
+    assert time.process_time() - begin < 2
 
 
 SOURCE = """

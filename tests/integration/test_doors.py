@@ -263,7 +263,8 @@ class Doors:
         """`symbolize log`, of a trace of a sanitizer, which has no linked names."""
         told: list[str] = []
         lines = [b"    #1 0x1  (/x+%#x) (BuildId: %b)\n" % (vaddr, self.build_id.encode()) for vaddr in self.vaddrs]
-        named = Log(self.binaries, mode, told.append).named(lines)
+        log = Log(self.binaries, mode, told.append)
+        named = [log.named(line) for line in lines]
         assert told == []
         return [[logged(line) for line in text.splitlines() if b" in " in line] for text in named]
 

@@ -1,0 +1,212 @@
+"""A text with stack traces, read block by block: its frames get names, every other byte stays.
+
+Whole blocks are searched for a few markers, and only the lines with one are looked at: most text has none.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from symbolize.core.errors import printable
+from symbolize.drop_in.binaries import Binaries
+from symbolize.drop_in.log.forms import (
+    ADDRESS,
+    FORMS,
+    LONGEST,
+    SEASTAR,
+    SEASTAR_LINES,
+    WITHOUT_NUMBER,
+    At,
+    TraceFrame,
+    frames_of,
+)
+from symbolize.drop_in.log.modules import MODULE_MARKERS, TextModules
+from symbolize.drop_in.log.names import TextNames, target_of, with_names
+from symbolize.names import Mode
+
+HELD: Final = 1 << 20
+"""Bytes that wait for a table of modules behind them."""
+ALL_FORMS: Final = (*FORMS, SEASTAR)
+NUMBER: Final = b"0x"
+MARKERS: Final = tuple(dict.fromkeys([*(each for form in ALL_FORMS for each in form.markers), *MODULE_MARKERS]))
+NUMBERED: Final = tuple(each for each in MARKERS if each not in WITHOUT_NUMBER)
+"""Markers of lines that have a number behind 0x: where that is rare, it is the only one that is looked for."""
+MAX_KEPT: Final = 1 << 18
+"""Marked lines that are remembered from the survey."""
+RARE: Final = 1 << 9
+"""Bytes for each number of a block from which on numbers are rare."""
+ADDRESS_LINES: Final = re.compile(rb"^[ \t]{1,40}(?:0x)?[0-9a-f]{8,16}(?: \(?\[|\s{0,8}$)", re.MULTILINE)
+
+
+class FoundFrame(NamedTuple):
+    """A frame in a block, and where its line begins there."""
+
+    line: int
+    frame: TraceFrame
+
+
+class Log:
+    """Names for the frames of one text, from `binaries`; what could not be used is a line that `tell` gets, once.
+
+    With `waits` the text comes as a stream: the lines from a frame on whose address nothing explains yet are held back
+    until a table comes, for at most HELD bytes, or until `named` gets an empty block, as when nothing comes any more.
+    Else `survey` gets the whole text first, and nothing has to wait.
+    """
+
+    def __init__(self, binaries: Binaries, mode: Mode, tell: Callable[[str], None], waits: bool = True) -> None:
+        self._names, self._tell, self._waits = TextNames(binaries, mode), tell, waits
+        self._modules = TextModules()
+        self._place = 0
+        self._held = b""
+        self._marked: dict[tuple[int, int], list[int]] = {}
+        self._kept = 0
+        self._told: set[str] = set()
+        self._counts: Counter[tuple[str, str]] = Counter()
+
+    def survey(self, block: bytes) -> None:
+        """Take what the next block of whole lines says of modules."""
+        lines = marked_lines(block)
+        if len(lines) <= MAX_KEPT - self._kept:
+            self._marked[self._place, len(block)] = lines
+            self._kept += len(lines)
+        self._read_modules(block, lines, self._place)
+        self._place += len(block)
+
+    def begin(self) -> None:
+        """Begin with the text again, after the survey."""
+        self._place = 0
+
+    def named(self, block: bytes) -> bytes:
+        """The next block of whole lines with names, as far as they can be decided; an empty one ends the wait."""
+        text = self._held + block
+        lines = self._marked.get((self._place, len(text)))
+        if lines is None:
+            lines = marked_lines(text)
+        if self._waits:
+            self._read_modules(text, [line for line in lines if line >= len(self._held)], self._place)
+        found = list(frames_in(text, lines, self._modules.has_tables))
+        end = len(text)
+        if self._waits and block and end <= HELD:
+            end = next((line for line, frame in found if self._is_open(frame, line)), end)
+        self._held = text[end:]
+        result = self._filled(text[:end], [each for each in found if each.line < end])
+        self._place += end
+        return result
+
+    def _read_modules(self, text: bytes, lines: Iterable[int], place: int) -> None:
+        """Take what the marked lines of a text that begins at `place` say of modules."""
+        for line in lines:
+            self._modules.read(text, line, line_end(text, line), place + line)
+
+    def _is_open(self, frame: TraceFrame, line: int) -> bool:
+        """Whether a table that may come decides what a frame is."""
+        return frame.offset is None and target_of(frame, self._modules, self._place + line) is None
+
+    def _filled(self, text: bytes, found: list[FoundFrame]) -> bytes:
+        """A text with the names of its frames."""
+        if not found:
+            return text
+        pairs = zip([None, *found], found, strict=False)
+        frames = [each.frame._replace(follows=follows(text, before, each)) for before, each in pairs]
+        targets = [target_of(frame, self._modules, self._place + line) for line, frame in found]
+        places = self._names.places(frames, targets)
+        parts: list[bytes] = []
+        done = 0
+        for frame, place in zip(frames, places, strict=True):
+            self._counts[frame.form, place if isinstance(place, str) else ""] += 1
+            change = None if isinstance(place, str) else with_names(text, frame, place)
+            if change is not None:
+                begin, end, names = change
+                parts += [text[done:begin], names]
+                done = end
+        for problem in self._names.problems:
+            if problem not in self._told:
+                self._told.add(problem)
+                self._tell(problem)
+        self._names.problems.clear()
+        return b"".join([*parts, text[done:]])
+
+    def summary(self) -> str:
+        """How many frames of which form have names, and why the others have none; empty if there were no frames."""
+        forms = dict.fromkeys(form for form, _ in self._counts)
+        total = {form: sum(count for (each, _), count in self._counts.items() if each == form) for form in forms}
+        reasons: Counter[str] = Counter()
+        for (_, reason), count in self._counts.items():
+            reasons[reason] += count
+        if not forms:
+            return ""
+        named = ", ".join(f"{form} {self._counts[form, '']} of {total[form]}" for form in forms)
+        others = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common() if reason)
+        return printable(f"frames with names: {named}" + (f"; without: {others}" if others else ""))
+
+
+def follows(text: bytes, before: FoundFrame | None, found: FoundFrame) -> bool:
+    """Whether a frame is of the same stack as the one before it, as far as one can tell: in the same or the next line,
+    and not the first one."""
+    if before is None or before.frame.form != found.frame.form or found.frame.at is At.EXACT:
+        return False
+    return text.count(b"\n", before.frame.end, found.frame.start) <= 1
+
+
+def marked_lines(block: bytes) -> list[int]:
+    """Where the lines begin that may have a frame or a module, in order."""
+    found = {line for marker in WITHOUT_NUMBER for line in lines_with(block, marker)}
+    if block.count(NUMBER) * RARE < len(block):
+        numbered = ((line, block[line : line_end(block, line)]) for line in lines_with(block, NUMBER))
+        found.update(line for line, text in numbered if any(marker in text for marker in NUMBERED))
+    else:
+        found.update(line for marker in NUMBERED for line in lines_with(block, marker))
+    return sorted(found)
+
+
+def lines_with(block: bytes, marker: bytes) -> Iterator[int]:
+    """Where the lines with a marker begin."""
+    at = block.find(marker)
+    while at >= 0:
+        yield block.rfind(b"\n", 0, at) + 1
+        end = block.find(b"\n", at)
+        at = block.find(marker, end) if end >= 0 else -1
+
+
+def line_end(block: bytes, line: int) -> int:
+    """Where a line ends, without its line break."""
+    end = block.find(b"\n", line)
+    return len(block) if end < 0 else end
+
+
+def frames_in(block: bytes, lines: Iterable[int], has_tables: bool) -> Iterator[FoundFrame]:
+    """The frames in the marked lines of a block, in order. A line has frames of one form, the first one that fits;
+    lines with nothing but an address count if the text has a table (`has_tables`)."""
+    bare = {match.start() for match in ADDRESS_LINES.finditer(block)} if has_tables else set()
+    done = -1
+    for line in sorted(bare.union(lines)):
+        if line <= done:
+            continue
+        end = line_end(block, line)
+        text = block[line:end]
+        before = block[block.rfind(b"\n", 0, max(line - 1, 0)) + 1 : line][-LONGEST:] if line else b""
+        forms = [form for form in ALL_FORMS if any(marker in text for marker in form.markers)]
+        for form in forms + ([ADDRESS] if line in bare else []):
+            if form is SEASTAR:
+                found = [FoundFrame(at, frame) for at, frame in seastar_frames(block, line, end)]
+            else:
+                found = [FoundFrame(line, frame) for frame in frames_of(form, block, line, end, before)]
+            if found:
+                yield from found
+                done = found[-1].line
+                break
+
+
+def seastar_frames(block: bytes, line: int, end: int) -> Iterator[tuple[int, TraceFrame]]:
+    """The frames of a backtrace of seastar: behind `Backtrace:`, or in the lines that follow it."""
+    begin = block.find(b"acktrace:", line, end) + len(b"acktrace:")
+    while end - begin <= LONGEST and (begin == end or SEASTAR_LINES.fullmatch(block, begin, end)):
+        for frame in frames_of(SEASTAR, block, begin, end, b""):
+            yield line, frame._replace(is_main=not frame.file)
+        if end >= len(block):
+            return
+        line = begin = end + 1
+        end = line_end(block, line)
+        if begin == end:
+            return
