@@ -19,7 +19,7 @@ from symbolize.drop_in.log.modules import TextModules
 from symbolize.drop_in.log.text import ALL_FORMS, HELD, FoundFrame, frames_in, marked_lines, seastar_frames
 from symbolize.elf import ElfImage, inside_calls
 from tests.support.drop_ins import SPECTRA, Output, other, own
-from tests.support.elf_writer import ALLOC, EXEC, Section, Segment, Symbol, elf_file
+from tests.support.elf_writer import ALLOC, ET_EXEC, EXEC, Section, Segment, Symbol, elf_file
 from tests.support.needs import find
 
 BUILD_ID = "fddfb64b84f1b9151c2c4bfbd662e7eb392cb1d0"
@@ -286,6 +286,21 @@ def test_signal_frames(log: Command) -> None:
         f'{module}  Binary file "spectra", at +{MAIN:#x} [{BASE + MAIN:#x}]\n'.encode(), "-b", str(SPECTRA.parent)
     )
     assert found.out.rstrip().endswith(b"] main at /src/spectra/main.cc:113")
+
+
+def test_offset_from_the_first_byte(log: Command, tmp_path: Path) -> None:
+    """Offsets of Python's frames count from where a file begins in memory, which is not vaddr 0 in a program that is
+    not position independent; a symbol has its vaddr (R510, addresses of each form)."""
+    place = tmp_path / ".build-id" / "aa" / "bbbbbb.debug"
+    place.parent.mkdir(parents=True)
+    code = Section(".text", bytes(0x40), flags=ALLOC | EXEC, address=0x401000)
+    place.write_bytes(
+        elf_file([code], [Segment(0x401000, 0x40, 5)], [Symbol("f", 0x401000, 16, section=".text")], kind=ET_EXEC)
+    )
+    frames = [b'  Binary file "/p", at +0x8 [0x401008]', b'  Binary file "/p", at f+0x8 [0x401008]']
+    found = log(b"Module /p with build-id aabbbbbb\n" + b"\n".join(frames), "-b", str(tmp_path))
+    assert found.out.splitlines()[1:] == [frames[0] + b" f", frames[1]]
+    assert b"Python 2 of 2" in found.err
 
 
 def test_recorded_path_is_not_opened(log: Command) -> None:

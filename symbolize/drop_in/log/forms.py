@@ -190,6 +190,7 @@ FORMS: Final = (
             rb"\[0x(?P<address>[0-9a-f]{1,16})\]"
         ),
         At.RETURN,
+        Base.FILE,  # dli_fbase of dladdr
     ),
     Form(
         "JVM",

@@ -199,7 +199,7 @@ def vaddr_of(frame: TraceFrame, row: TextModule | None, module: Module, is_prove
     if frame.offset is None:
         return None if frame.address is None else vaddr_in_memory(frame.address - back, row, module, is_proved)
     vaddr = frame.offset - back
-    if frame.base is Base.FILE:
+    if frame.base is Base.FILE and not frame.symbol:
         vaddr += module.base
     if frame.symbol:
         found = module.symbol_bounds(frame.symbol)
