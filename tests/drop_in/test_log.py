@@ -16,7 +16,7 @@ from symbolize.drop_in.binaries import Binaries, Places
 from symbolize.drop_in.log import Log
 from symbolize.drop_in.log.forms import ADDRESS, LONGEST, SEASTAR_LINES, frames_of
 from symbolize.drop_in.log.modules import TextModules
-from symbolize.drop_in.log.text import ALL_FORMS, HELD, FoundFrame, frames_in, marked_lines, seastar_frames
+from symbolize.drop_in.log.text import ALL_FORMS, HELD, FoundFrame, frames_in, line_end, marked_lines, seastar_frames
 from symbolize.elf import ElfImage, inside_calls
 from tests.support.drop_ins import SPECTRA, Output, other, own
 from tests.support.elf_writer import ALLOC, ET_EXEC, EXEC, Section, Segment, Symbol, elf_file
@@ -251,6 +251,44 @@ def test_nearest_table(log: Command, tmp_path: Path) -> None:
         before, again, behind = tables
         found = log(f"{before}x\n{again}{frame}{behind}".encode(), "-b", str(tmp_path))
         assert (AT in found.out.decode()) == is_named
+
+
+def modules_of(text: bytes) -> TextModules:
+    """What a text says of modules."""
+    modules = TextModules()
+    for line in marked_lines(text):
+        modules.read(text, line, line_end(text, line), line)
+    return modules
+
+
+def test_build_ids_that_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build id is the nearest one, or none, however many the text has: a stale one would prove the wrong build."""
+    monkeypatch.setattr("symbolize.drop_in.log.modules.MAX_ROWS", 10)
+    rows = [b"Module a with build-id " + bytes([b"abcdef"[i % 6]]) * 40 + b"\n" for i in range(25)]
+    text = b"".join(rows)
+    modules = modules_of(text)
+    found = [modules.build_id("a", i * len(rows[0])) for i in range(25)]
+    assert found == [""] * 20 + [row.split()[-1].decode() for row in rows[20:]]
+
+
+def test_tables_that_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame in front of the oldest table that is remembered gets none of another process behind it."""
+    monkeypatch.setattr("symbolize.drop_in.log.modules.MAX_TABLES", 2)
+    tables = [maps().replace("spectra", name) for name in "abc"]
+    modules = modules_of("".join(tables).encode())
+    found = [modules.at(BASE + RETURN, i * len(tables[0])) for i in range(3)]
+    assert [row and row.file for row in found] == [None, "b", "c"]
+
+
+def test_repeated_lists() -> None:
+    """A list of modules is read once, also if each of its lines looks like the first one, and so are build ids."""
+    begin = time.process_time()
+    modules_of(b"".join(b"[  0] ABCDEF12 0x%x /a\n" % (0x10000 + i) for i in range(2000)) + b"[\n" * 200_000)
+    ids = b"".join(b"Module a with build-id %b\n" % ((b"ab", b"cd")[i % 2] * 10) for i in range(20_000))
+    modules = modules_of(ids)
+    for place in range(20_000):
+        modules.build_id("a", place * 40)
+    assert time.process_time() - begin < 4
 
 
 def test_what_waits(tmp_path: Path) -> None:

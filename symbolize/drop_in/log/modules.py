@@ -12,7 +12,8 @@ from typing import Final, Literal, NamedTuple
 from symbolize.drop_in.log.forms import base_name
 
 MAX_ROWS: Final = 1 << 16
-"""TextModules and build ids of a text that are remembered; more are not."""
+"""Modules and build ids of a text that are remembered; with one more all are forgotten, and no frame in front of it
+gets what stands behind."""
 MAX_TABLES: Final = 1 << 8
 MAX_REACH: Final = 1 << 32
 """Bytes from the begin of a file in memory, where the text has no end of it."""
@@ -107,6 +108,8 @@ class TextModules:
         self._tables: list[ModuleTable] = []
         self._ids: dict[str, list[tuple[int, str]]] = {}
         self._count = 0
+        self._listed = 0
+        self._begin = 0
 
     @property
     def has_tables(self) -> bool:
@@ -115,14 +118,16 @@ class TextModules:
 
     def read(self, text: bytes, begin: int, end: int, place: int) -> None:
         """Take what the line `text[begin:end]`, at `place` of the whole text, says of modules."""
-        if self._count >= MAX_ROWS or not any(text.find(marker, begin, end) >= 0 for marker in MODULE_MARKERS):
+        if place < self._listed or not any(text.find(marker, begin, end) >= 0 for marker in MODULE_MARKERS):
             return
+        if self._count >= MAX_ROWS:
+            self._forget(place)
         for kind, pattern in TABLES.items():
             match = pattern.search(text, begin, end)
             if match is not None:
                 self._add(row_of(kind, match), place)
                 if kind == "base":
-                    self._read_list(text, end + 1, place)
+                    self._listed = place - begin + self._read_list(text, end + 1, place)
                 return
         for pattern in IDS:
             is_one = False
@@ -133,18 +138,26 @@ class TextModules:
             if is_one:
                 return
 
-    def _read_list(self, text: bytes, begin: int, place: int) -> None:
-        """Take the rest of a list whose first line was read; lines with the debug file of a module are in between."""
+    def _forget(self, place: int) -> None:
+        """Forget all that stands in front of `place`."""
+        self._tables.clear()
+        self._ids.clear()
+        self._count, self._begin = 0, place
+
+    def _read_list(self, text: bytes, begin: int, place: int) -> int:
+        """Take the rest of a list whose first line was read; lines with the debug file of a module are in between.
+        Where the list ends."""
         pattern = TABLES["base"]
-        while begin < len(text):
+        while begin < len(text) and self._count < MAX_ROWS:
             end = text.find(b"\n", begin)
             end = len(text) if end < 0 else end
             match = pattern.search(text, begin, end)
             if match is not None:
                 self._add(row_of("base", match), place)
             elif not text.startswith((b"      /", b"["), begin):
-                return
+                break
             begin = end + 1
+        return begin
 
     def _add(self, row: TextModule, place: int) -> None:
         if not row.start < row.limit:
@@ -153,7 +166,9 @@ class TextModules:
         if not self._tables or not self._tables[-1].add(row):
             self._tables.append(ModuleTable(place))
             self._tables[-1].add(row)
-            del self._tables[:-MAX_TABLES]
+            if len(self._tables) > MAX_TABLES:
+                del self._tables[0]
+                self._begin = self._tables[0].place
 
     def _note(self, key: str, build_id: str, place: int) -> None:
         known = self._ids.setdefault(key, [])
@@ -162,7 +177,9 @@ class TextModules:
             self._count += 1
 
     def at(self, address: int, place: int) -> TextModule | None:
-        """What was at an address, as a frame at `place` has it."""
+        """What was at an address, as a frame at `place` has it; nothing if what is around is forgotten."""
+        if place < self._begin:
+            return None
         found = None
         for table in self._tables:
             row = table.at(address)
@@ -174,12 +191,13 @@ class TextModules:
         return found
 
     def build_id(self, key: str, place: int) -> str:
-        """The build id of a file by its name, or of what is remembered by a key; empty if the text has none."""
+        """The build id of a file by its name, or of what is remembered by a key; empty if the text has none, or if it
+        may be forgotten."""
         known = self._ids.get(key)
-        if not known:
+        if not known or place < self._begin:
             return ""
-        before = [build_id for at, build_id in known if at <= place]
-        return before[-1] if before else known[0][1]
+        index = bisect_right(known, place, key=lambda each: each[0])
+        return known[max(index - 1, 0)][1]
 
 
 def row_of(kind: str, match: re.Match[bytes]) -> TextModule:
