@@ -16,7 +16,16 @@ from symbolize.drop_in.binaries import Binaries, Places
 from symbolize.drop_in.log import Log
 from symbolize.drop_in.log.forms import ADDRESS, LONGEST, SEASTAR_LINES, frames_of
 from symbolize.drop_in.log.modules import TextModules
-from symbolize.drop_in.log.text import ALL_FORMS, HELD, FoundFrame, frames_in, line_end, marked_lines, seastar_frames
+from symbolize.drop_in.log.text import (
+    ALL_FORMS,
+    HELD,
+    LONGEST_WAIT,
+    FoundFrame,
+    frames_in,
+    line_end,
+    marked_lines,
+    seastar_frames,
+)
 from symbolize.elf import ElfImage, inside_calls
 from tests.support.drop_ins import SPECTRA, Output, other, own
 from tests.support.elf_writer import ALLOC, ET_EXEC, EXEC, Section, Segment, Symbol, elf_file
@@ -307,6 +316,21 @@ def test_what_waits(tmp_path: Path) -> None:
         assert log.named(frame + b"\n") == b""
         assert log.named(b"") == frame + b"\n"  # nothing more comes
         assert log.named(frame + b"\n") + log.named(b"x" * HELD + b"\n") == frame + b"\n" + b"x" * HELD + b"\n"
+
+
+def test_wait_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines that wait for a table come after a while also if the stream never pauses."""
+    now = [100.0]
+    monkeypatch.setattr("symbolize.drop_in.log.text.time.monotonic", lambda: now[0])
+    with Binaries(Places(), None) as binaries:
+        log = Log(binaries, "full", lambda _: None)
+        frame = f"   0:     {BASE + RETURN:#x} - <unknown>\n".encode()
+        assert log.named(b"a\n" + frame) == b"a\n"
+        now[0] += LONGEST_WAIT
+        assert log.named(b"b\n") == b""
+        now[0] += 0.1
+        assert log.named(b"c\n") == frame + b"b\nc\n"
+        assert log.named(frame) == b""
 
 
 def test_thread_sanitizer(log: Command) -> None:

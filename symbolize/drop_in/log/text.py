@@ -4,6 +4,7 @@ Whole blocks are searched for a few markers, and only the lines with one are loo
 """
 
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
@@ -27,6 +28,8 @@ from symbolize.names import Mode
 
 HELD: Final = 1 << 20
 """Bytes that wait for a table of modules behind them."""
+LONGEST_WAIT: Final = 1.0
+"""Seconds that they wait, also if more comes all the time."""
 ALL_FORMS: Final = (*FORMS, SEASTAR)
 NUMBER: Final = b"0x"
 MARKERS: Final = tuple(dict.fromkeys([*(each for form in ALL_FORMS for each in form.markers), *MODULE_MARKERS]))
@@ -50,7 +53,8 @@ class Log:
     """Names for the frames of one text, from `binaries`; what could not be used is a line that `tell` gets, once.
 
     With `waits` the text comes as a stream: the lines from a frame on whose address nothing explains yet are held back
-    until a table comes, for at most HELD bytes, or until `named` gets an empty block, as when nothing comes any more.
+    until a table comes, for at most HELD bytes and LONGEST_WAIT seconds, or until `named` gets an empty block, as when
+    nothing comes any more.
     Else `survey` gets the whole text first, and nothing has to wait.
     """
 
@@ -59,6 +63,7 @@ class Log:
         self._modules = TextModules()
         self._place = 0
         self._held = b""
+        self._held_since = 0.0
         self._marked: dict[tuple[int, int], list[int]] = {}
         self._kept = 0
         self._told: set[str] = set()
@@ -87,7 +92,10 @@ class Log:
             self._read_modules(text, [line for line in lines if line >= len(self._held)], self._place)
         found = list(frames_in(text, lines, self._modules.has_tables))
         end = len(text)
-        if self._waits and block and end <= HELD:
+        now = time.monotonic()
+        if not self._held:
+            self._held_since = now
+        if self._waits and block and end <= HELD and now - self._held_since <= LONGEST_WAIT:
             end = next((line for line, frame in found if self._is_open(frame, line)), end)
         self._held = text[end:]
         result = self._filled(text[:end], [each for each in found if each.line < end])
