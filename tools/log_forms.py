@@ -7,10 +7,12 @@ how many got just the functions and lines that the truth has: gdb with symbols, 
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -86,10 +88,98 @@ void Java_Trace_crash(void *env, void *self, int n) {
   kept = middle(n);
 }
 """
+GO: Final = """
+package main
+/*
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <ucontext.h>
+struct asked { uintptr_t context, signal, *found, limit; };
+__attribute__((noinline)) static int leaf(int n, volatile int *p) { return *p + n; }
+__attribute__((noinline)) static int middle(int n, volatile int *p) {
+  int found = n ? middle(n - 1, p) : leaf(n, p);
+  return found + 1;
+}
+static int enter(int n) { int found = middle(n, 0); return found + 1; }
+static void walk(void *words) {
+  struct asked *asked = words;
+  ucontext_t *at = (ucontext_t *)asked->signal;
+  uintptr_t n = 0, *pointer = at ? (uintptr_t *)at->uc_mcontext.gregs[REG_RBP] : 0;
+  if (at) asked->found[n++] = at->uc_mcontext.gregs[REG_RIP];
+  for (; n + 1 < asked->limit && pointer && pointer[0] - (uintptr_t)pointer < 4096; pointer = (uintptr_t *)pointer[0])
+    asked->found[n++] = pointer[1];
+  asked->found[n] = 0;
+}
+static void *walker(void) { return walk; }
+*/
+import "C"
+import ("io"; "os"; "runtime"; "strconv")
+func main() {
+	maps, _ := os.Open("/proc/self/maps")
+	io.Copy(os.Stderr, maps)
+	runtime.SetCgoTraceback(0, C.walker(), nil, nil)
+	n, _ := strconv.Atoi(os.Args[1])
+	C.enter(C.int(n + 2))
+}
+"""
+ADDON: Final = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+void napi_fatal_error(const char *, size_t, const char *, size_t);
+static inline __attribute__((always_inline)) int deep(void) {
+  napi_fatal_error("trace", 5, "on purpose", 10);
+  return 1;
+}
+__attribute__((noinline)) int middle(int n) {
+  int found = n ? middle(n - 1) : deep();
+  return found + 1;
+}
+void *napi_register_module_v1(void *env, void *exports) {
+  static volatile int kept;
+  char text[4096];
+  int maps = open("/proc/self/maps", 0);
+  for (long size; (size = read(maps, text, sizeof text)) > 0;) kept = write(1, text, size);
+  kept = middle(atoi(getenv("DEPTH")));
+  return exports;
+}
+"""
+TORCH: Final = """
+#include <c10/util/Backtrace.h>
+#include <c10/util/Exception.h>
+#include <cstring>
+#define SHOWN extern "C" __attribute__((visibility("default")))
+static inline __attribute__((always_inline)) int deep(const char **out) {
+  if (!out) TORCH_CHECK(false, "on purpose");
+  *out = ::strdup(c10::get_backtrace(0, 64, false).c_str());
+  return 1;
+}
+__attribute__((noinline)) int middle(int n, const char **out) {
+  int found = n ? middle(n - 1, out) : deep(out);
+  return found + 1;
+}
+SHOWN const char *frames_of(int n) {
+  static const char *text;
+  static volatile int kept;
+  kept = middle(n, &text);
+  return text;
+}
+SHOWN const char *error_of(int n) {
+  static volatile int kept;
+  try { kept = middle(n, nullptr); } catch (const c10::Error &error) { return ::strdup(error.what()); }
+  return "";
+}
+"""
 TEXTS: Final = 10
-NAMED: Final = re.compile(r"([\w:]+)(?:\([^()\n]*\))? (?:at )?/?\S*?/trace\.(?:c|rs):(\d+)")
+KINDS: Final = ("address", "leak", "hwaddress", "memory", "thread", "undefined")
+SYSTEMD_COREDUMP: Final = Path("/lib/systemd/systemd-coredump")
+COREDUMP_SOCKET: Final = Path("/run/systemd/coredump")
+NAMED: Final = re.compile(r"([\w:]+)(?:\([^()\n]*\))? (?:at )?/?\S*?/trace\.(?:c|rs|cpp|go):(\d+)")
 GDB_FRAME: Final = re.compile(r"(?:in |#\d+ +)([\w:]+) \([^\n]*\) at \S*?trace\.\w+:(\d+)")
+PLAIN: Final[list[str | Path]] = ["gcc", "-g", "-O2", "-fno-optimize-sibling-calls"]
+LIBRARY: Final[list[str | Path]] = [*PLAIN, "-shared", "-fPIC"]
 Frames = list[tuple[str, str]]
+Texts = list[tuple[str, Frames]]
 
 
 def run(words: Sequence[str | Path], **environment: str) -> str:
@@ -105,10 +195,11 @@ class Workshop:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        folder.chmod(0o755)  # systemd-coredump reads the programs as a user of its own
         self.named = folder / "named"
         self.named.mkdir()
 
-    def build(self, name: str, text: str, suffix: str, command: Sequence[str]) -> Path:
+    def build(self, name: str, text: str, suffix: str, command: Sequence[str | Path]) -> Path:
         """The stripped program; the one with symbols has the same name in `named`."""
         source = self.folder / f"trace{suffix}"
         source.write_text(text)
@@ -135,12 +226,24 @@ def gdb_truth(program: Path, *words: str) -> Frames:
     )
 
 
+def llvm_truth(program: Path, vaddrs: Iterable[int]) -> Frames:
+    """The frames of the source at addresses, as llvm-symbolizer has them."""
+    words = ["llvm-symbolizer-19", f"--obj={program}", *map(hex, vaddrs)]
+    return re.findall(r"([\w:]+)(?:\.[\w.]+)?(?:\([^()\n]*\))?\n\S*trace\.\w+:(\d+)", run(words) if words[2:] else "")
+
+
+def loaded_at(text: str, name: str) -> int:
+    """Where a file begins in memory, by /proc/PID/maps in a text."""
+    found = re.search(rf"^([0-9a-f]+)-\S+ \S+ 00000000 .*/{re.escape(name)}$", text, re.MULTILINE)
+    return int(found[1], 16) if found else 0
+
+
 def c_program(shop: Workshop) -> Path:
     """The program in C."""
-    return shop.build("trace", SOURCE, ".c", ["gcc", "-g", "-O2", "-fno-optimize-sibling-calls"])
+    return shop.build("trace", SOURCE, ".c", PLAIN)
 
 
-def gdb(shop: Workshop) -> list[tuple[str, Frames]]:
+def gdb(shop: Workshop) -> Texts:
     """Frames of gdb without symbols."""
     program = c_program(shop)
     stack = ["-ex", "echo STACK\\n", "-ex", "bt", "-ex", "info proc mappings"]
@@ -153,7 +256,7 @@ def gdb(shop: Workshop) -> list[tuple[str, Frames]]:
     ]
 
 
-def lldb(shop: Workshop) -> list[tuple[str, Frames]]:
+def lldb(shop: Workshop) -> Texts:
     """Frames of lldb without symbols."""
     program = c_program(shop)
     script = shop.folder / "script"
@@ -167,22 +270,19 @@ def lldb(shop: Workshop) -> list[tuple[str, Frames]]:
     ]
 
 
-def glibc(shop: Workshop) -> list[tuple[str, Frames]]:
+def glibc(shop: Workshop) -> Texts:
     """Frames of `backtrace_symbols_fd`."""
     program = c_program(shop)
 
     def truth(text: str) -> Frames:
-        found: Frames = []
-        for address in re.findall(r"trace\(\+0x([0-9a-f]+)\)", text):
-            symbols = run(["llvm-symbolizer-19", f"--obj={shop.named / 'trace'}", hex(int(address, 16) - 1)])
-            found += re.findall(r"(\w+)\n\S*trace\.c:(\d+)", symbols)
-        return found
+        found = re.findall(r"trace\(\+0x([0-9a-f]+)\)", text)
+        return llvm_truth(shop.named / "trace", (int(each, 16) - 1 for each in found))
 
     texts = [run([program, str(n), "glibc"]) for n in range(TEXTS)]
     return [(text, truth(text)) for text in texts]
 
 
-def rust(shop: Workshop) -> list[tuple[str, Frames]]:
+def rust(shop: Workshop) -> Texts:
     """Backtraces of Rust without symbols."""
     program = shop.build("trace", RUST, ".rs", ["rustc", "-g", "-O"])
 
@@ -201,9 +301,9 @@ def rust(shop: Workshop) -> list[tuple[str, Frames]]:
     ]
 
 
-def jvm(shop: Workshop) -> list[tuple[str, Frames]]:
+def jvm(shop: Workshop) -> Texts:
     """Reports of the JVM on a crash in a library."""
-    library = shop.build("libtrace.so", JNI, ".c", ["gcc", "-g", "-O2", "-shared", "-fPIC"])
+    library = shop.build("libtrace.so", JNI, ".c", LIBRARY)
     (shop.folder / "Trace.java").write_text(JAVA)
     subprocess.run(["javac", "-d", shop.folder, shop.folder / "Trace.java"], check=True)
     result = []
@@ -215,23 +315,131 @@ def jvm(shop: Workshop) -> list[tuple[str, Frames]]:
         truth: Frames = []
         stack = text.partition("# Problematic frame:")
         for part in (stack[2].partition("\n#\n")[0], stack[2].partition("Native frames:")[2].partition("\n\n")[0]):
-            for number, offset in enumerate(re.findall(r"C  \[libtrace\.so\+0x([0-9a-f]+)\]", part)):
-                address = hex(int(offset, 16) - (number > 0))
-                symbols = run(["llvm-symbolizer-19", f"--obj={shop.named / 'libtrace.so'}", address])
-                truth += re.findall(r"(\w+)\n\S*trace\.c:(\d+)", symbols)
+            found = re.findall(r"C  \[libtrace\.so\+0x([0-9a-f]+)\]", part)
+            truth += llvm_truth(shop.named / "libtrace.so", (int(each, 16) - (n > 0) for n, each in enumerate(found)))
         result.append((text, truth))
     return result
 
 
-def sanitizer(kind: str) -> Callable[[Workshop], list[tuple[str, Frames]]]:
+def go(shop: Workshop) -> Texts:
+    """Crashes of Go programs in C, of whose stack Go has the addresses only."""
+    (shop.folder / "go.mod").write_text("module trace")
+    (shop.folder / "trace.go").write_text(GO)
+    flags = " ".join(map(str, [*PLAIN[1:], "-fno-omit-frame-pointer"]))
+    building = {**os.environ, "CGO_CFLAGS": flags, "GOFLAGS": "-buildvcs=false"}
+    program = shop.named / "trace"
+    subprocess.run(["go", "build", "-o", program, "."], cwd=shop.folder, env=building, check=True)
+    subprocess.run(["strip", "-o", shop.folder / "trace", program], check=True)
+
+    def truth(text: str) -> Frames:
+        stops = [int(each, 16) for each in re.findall(r"\[signal .* pc=0x([0-9a-f]+)\]", text)]
+        calls = [int(each, 16) for each in re.findall(r"non-Go function at pc=0x([0-9a-f]+)", text)]
+        return llvm_truth(program, stops + calls[:1] + [each - 1 for each in calls[1:]])
+
+    texts = [run([shop.folder / "trace", str(n)], GOTRACEBACK="all") for n in range(TEXTS)]
+    return [(text, truth(text)) for text in texts]
+
+
+def systemd(shop: Workshop) -> Texts:
+    """What systemd-coredump writes to the journal; it has to be what the kernel gives core files to, and root runs
+    this."""
+    program = c_program(shop)
+    journal = Path("/run/systemd/journal/socket")
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    for path in (journal, COREDUMP_SOCKET):
+        path.unlink(missing_ok=True)
+    texts = []
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log,
+        subprocess.Popen(
+            ["systemd-socket-activate", "--seqpacket", "--accept", "-l", COREDUMP_SOCKET, SYSTEMD_COREDUMP],
+            stderr=subprocess.DEVNULL,
+        ) as server,
+    ):
+        log.bind(str(journal))
+        journal.chmod(0o666)
+        log.settimeout(30)
+        while not COREDUMP_SOCKET.exists():
+            time.sleep(0.01)
+        for n in range(TEXTS):
+            run(["prlimit", "--core=unlimited", program, str(n)])
+            message = log.recv(1 << 20).partition(b"MESSAGE\n")[2][8:]
+            texts.append((message.partition(b"\nCODE_FILE=")[0].decode(), gdb_truth(shop.named / "trace", str(n))))
+        server.terminate()
+    journal.unlink()
+    COREDUMP_SOCKET.unlink(missing_ok=True)
+    return texts
+
+
+def bpftrace(shop: Workshop) -> Texts:
+    """Stacks of bpftrace in a stripped program, with its modules in front."""
+    program = shop.build("trace", SOURCE, ".c", [*PLAIN, "-fno-omit-frame-pointer"])
+    result = []
+    for n in range(TEXTS):
+        with subprocess.Popen([program, str(n), "work"]) as running:
+            script = f"profile:hz:99 /pid == {running.pid}/ {{ print(ustack()); exit(); }}"
+            stacks = run(["bpftrace", "-e", script])
+            text = Path(f"/proc/{running.pid}/maps").read_text() + stacks
+            running.kill()
+        begin = loaded_at(text, "trace")
+        stack = re.findall(r"(?<=\n\n) {8}0x([0-9a-f]+)$|^ {8}0x([0-9a-f]+)$", text, re.MULTILINE)
+        vaddrs = [int(first, 16) - begin if first else int(rest, 16) - begin - 1 for first, rest in stack]
+        result.append((text, llvm_truth(shop.named / "trace", vaddrs)))
+    return result
+
+
+def node(shop: Workshop) -> Texts:
+    """Reports of Node on a fatal error in an addon."""
+    addon = shop.build("trace.node", ADDON, ".c", LIBRARY)
+    options = ["--report-on-fatalerror", "--report-filename=stdout"]
+    script = "process.dlopen({exports: {}}, process.argv[1])"
+    texts = [run(["node", *options, "-e", script, addon], DEPTH=str(n)) for n in range(TEXTS)]
+
+    def truth(text: str) -> Frames:
+        found = re.findall(r'"pc": "0x([0-9a-f]+)",\s+"symbol": ".*\[.*/trace\.node\]"', text)
+        begin = loaded_at(text, "trace.node")
+        return llvm_truth(shop.named / "trace.node", (int(each, 16) - begin - 1 for each in found))
+
+    return [(text, truth(text)) for text in texts]
+
+
+def torch(function: str) -> Callable[[Workshop], Texts]:
+    """Backtraces of PyTorch, of an error or by themselves; TORCH_PYTHON is the Python that has it."""
+
+    def texts(shop: Workshop) -> Texts:
+        python = os.environ["TORCH_PYTHON"]
+        folder = run([python, "-W", "ignore", "-c", "import torch; print(torch.__path__[0])"]).split()[-1]
+        options = [f"-I{folder}/include", "-fvisibility=hidden", f"-L{folder}/lib", "-Wl,--no-as-needed", "-lc10"]
+        library = shop.build("libtrace.so", TORCH, ".cpp", ["g++", *LIBRARY[1:], *options])
+        program = (
+            f"import ctypes, torch; f = ctypes.CDLL({str(library)!r}).{function}; f.restype = ctypes.c_char_p;"
+            f"[print(f(n).decode(), chr(12)) for n in range({TEXTS})]"
+        )
+        variables = {"TORCH_SHOW_CPP_STACKTRACES": "1", "TORCH_DISABLE_ADDR2LINE": "1"}
+        found = run([python, "-W", "ignore", "-c", program], **variables).split("\f")[:TEXTS]
+
+        def truth(text: str) -> Frames:
+            frames = re.findall(r" (\S+) \+ 0x(\w+) \(0x(\w+) in \S*/libtrace\.so\)", text)
+            begins = [int(address, 16) - int(offset, 16) for name, offset, address in frames if name == "function>"]
+            calls = [int(address, 16) - begins[0] - 1 for _, _, address in frames]
+            calls += [int(each) for each in re.findall(r"^#\d+ .* from \S*/libtrace\.so:(\d+)$", text, re.MULTILINE)]
+            return llvm_truth(shop.named / "libtrace.so", calls)
+
+        return [(text, truth(text)) for text in found]
+
+    return texts
+
+
+def sanitizer(kind: str) -> Callable[[Workshop], Texts]:
     """Reports of a sanitizer, with its own symbolizer as the truth."""
 
-    def texts(shop: Workshop) -> list[tuple[str, Frames]]:
+    def texts(shop: Workshop) -> Texts:
         program = shop.named / f"trace-{kind}"
         (shop.folder / "trace.c").write_text(SOURCE)
         options = ["-g", "-O1", f"-fsanitize={kind}", "-Wl,--build-id", "-fno-omit-frame-pointer"]
+        options += ["-fsanitize-hwaddress-experimental-aliasing"] * (kind == "hwaddress")
         subprocess.run(["clang-19", *options, shop.folder / "trace.c", "-o", program], check=True)
-        names = ("ASAN_OPTIONS", "TSAN_OPTIONS", "MSAN_OPTIONS", "UBSAN_OPTIONS")
+        names = [f"{each}_OPTIONS" for each in ("ASAN", "TSAN", "MSAN", "UBSAN", "LSAN", "HWASAN")]
         plain = dict.fromkeys(names, "symbolize=0:print_stacktrace=1:handle_segv=1")
         own = {
             **dict.fromkeys(names, "print_stacktrace=1:handle_segv=1"),
@@ -247,13 +455,19 @@ def sanitizer(kind: str) -> Callable[[Workshop], list[tuple[str, Frames]]]:
     return texts
 
 
-FORMS: Final[dict[str, tuple[str, Callable[[Workshop], list[tuple[str, Frames]]]]]] = {
+FORMS: Final[dict[str, tuple[str, Callable[[Workshop], Texts]]]] = {
     "gdb": ("gdb", gdb),
     "lldb": ("lldb-19", lldb),
     "glibc": ("llvm-symbolizer-19", glibc),
     "rust": ("rustc", rust),
     "jvm": ("javac", jvm),
-    **{f"sanitizer:{kind}": ("clang-19", sanitizer(kind)) for kind in ("address", "memory", "thread", "undefined")},
+    "go": ("go", go),
+    "systemd": (str(SYSTEMD_COREDUMP), systemd),
+    "bpftrace": ("bpftrace", bpftrace),
+    "node": ("node", node),
+    "torch": (os.environ.get("TORCH_PYTHON", ""), torch("frames_of")),
+    "torch:error": (os.environ.get("TORCH_PYTHON", ""), torch("error_of")),
+    **{f"sanitizer:{kind}": ("clang-19", sanitizer(kind)) for kind in KINDS},
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from symbolize.drop_in.binaries import Binaries, Places
 from symbolize.drop_in.log import Log
-from symbolize.drop_in.log.forms import ADDRESS, LONGEST, SEASTAR_LINES, frames_of
+from symbolize.drop_in.log.forms import ADDRESS, LONGEST, SEASTAR_LINES, At, frames_of
 from symbolize.drop_in.log.modules import TextModules
 from symbolize.drop_in.log.text import (
     ALL_FORMS,
@@ -169,6 +169,8 @@ FORMS = {
     f" (BuildId: {BUILD_ID})|\n",
     "PyTorch": f"frame #1: <unknown function> + 0x2382 ({BASE + RETURN:#x} in /srv/spectra)|\n",
     "PyTorch with a symbol": f"frame #1: main + 0x42 ({BASE + RETURN:#x} in /srv/spectra)|\n",
+    "error of PyTorch": "#7 ?? from /srv/spectra:9089|\n#8 f(a, b)::{lambda()#1} from /srv/spectra:9089|\n"
+    "#9 main from /src/spectra/main.cc:115\n#10 ?? from ??:0\n",
     "Python": f'  Binary file "/srv/spectra", at +0x2382 [{BASE + RETURN:#x}]|\n',
     "Python with a symbol": f'  Binary file "/srv/spectra", at main+0x42 [{BASE + RETURN:#x}]|\n',
     "JVM": "C  [spectra+0x2382]|\nJ 12 c2 A.b()V\nC  [spectra+0x2382]  main+0x42|\n",
@@ -340,6 +342,26 @@ def test_thread_sanitizer(log: Command) -> None:
     assert found.out.decode().splitlines() == [f"    #{i} {each} {module}" for i in (1, 2) for each in CALLED]
 
 
+@pytest.mark.parametrize(
+    ("stack", "exact"),
+    [
+        (
+            "goroutine 1 [syscall, 2 minutes]:\nnon-Go function at pc=0x4689a0\nnon-Go function at pc=0x4689d8\n",
+            1,
+        ),
+        ("main.f(...)\nnon-Go function at pc=0x4689a0\n", 0),
+        ("@[\n    55da5e1af390\n    55da5e1af3cf\n]: 1\n", 1),
+        ("@[\n    __strcmp_evex+56\n    55da5e1af390\n]: 1\n", 0),
+    ],
+)
+def test_first_of_a_stack(stack: str, exact: int) -> None:
+    """The first frame of a stack is where it stopped, the others are return addresses, also behind one with a name
+    (R510, addresses of each form)."""
+    text = stack.encode()
+    found = [each.frame.at for each in frames_in(text, marked_lines(text), has_tables=True)]
+    assert found == [At.EXACT] * exact + [At.RETURN] * (len(found) - exact) and len(found) > 0
+
+
 def test_signal_frames(log: Command) -> None:
     """A return address that follows no call is where a signal came, if the build is proved (R510, addresses of each
     form)."""
@@ -351,18 +373,21 @@ def test_signal_frames(log: Command) -> None:
 
 
 def test_offset_from_the_first_byte(log: Command, tmp_path: Path) -> None:
-    """Offsets of Python's frames count from where a file begins in memory, which is not vaddr 0 in a program that is
-    not position independent; a symbol has its vaddr (R510, addresses of each form)."""
+    """Offsets of systemd's frames count from where a file begins in memory, which is not vaddr 0 in a program that is
+    not position independent; Python's have none there, and a symbol has its vaddr (R510, addresses of each form)."""
     place = tmp_path / ".build-id" / "aa" / "bbbbbb.debug"
     place.parent.mkdir(parents=True)
     code = Section(".text", bytes(0x40), flags=ALLOC | EXEC, address=0x401000)
     place.write_bytes(
         elf_file([code], [Segment(0x401000, 0x40, 5)], [Symbol("f", 0x401000, 16, section=".text")], kind=ET_EXEC)
     )
-    frames = [b'  Binary file "/p", at +0x8 [0x401008]', b'  Binary file "/p", at f+0x8 [0x401008]']
+    frames = [
+        b"#1  0x0000000000401008 n/a (p + 0x8)",
+        *(b'  Binary file "/p"%b [0x401008]' % at for at in (b"", b", at f+0x8")),
+    ]
     found = log(b"Module /p with build-id aabbbbbb\n" + b"\n".join(frames), "-b", str(tmp_path))
-    assert found.out.splitlines()[1:] == [frames[0] + b" f", frames[1]]
-    assert b"Python 2 of 2" in found.err
+    assert found.out.splitlines()[1:] == [frames[0] + b" f", frames[1] + b" f", frames[2]]
+    assert b"systemd-coredump 1 of 1, Python 2 of 2" in found.err
 
 
 def test_recorded_path_is_not_opened(log: Command) -> None:

@@ -98,9 +98,26 @@ EXACT: Final = re.compile(rb"(?:RIP|EIP|NIP)\b|\bpc : |PC is at ")
 """What the kernel prints before the address at which it stopped, which is none to return to."""
 BORDER: Final = re.compile(rb"[()\s]")
 BUILD_ID: Final = re.compile(rb"\(BuildId: ([0-9a-fA-F]{4,128})\)")
+GOROUTINE: Final = re.compile(rb"\bgoroutine \d{1,20} [^\n]{0,200}\[[^\n]{1,200}\]:\s*$")
 JVM_FIRST: Final = (b"Native frames:", b"# Problematic frame:")
 WORD: Final = re.compile(rb"[\w.$]{1,512}")
-BARE: Final = re.compile(rb"\s+(?:0x)?[0-9a-f]{8,16}(?: |$)")
+SOURCES: Final = (
+    ".c",
+    ".cc",
+    ".cpp",
+    ".cu",
+    ".cuh",
+    ".cxx",
+    ".h",
+    ".hh",
+    ".hpp",
+    ".inl",
+    ".py",
+    ".pyx",
+    ".rs",
+    ".s",
+    ".S",
+)
 
 
 def kernel_frame(frame: TraceFrame, match: re.Match[bytes], _before: bytes) -> TraceFrame | None:
@@ -141,6 +158,13 @@ def pytorch_frame(frame: TraceFrame, match: re.Match[bytes], _before: bytes) -> 
     return frame._replace(symbol=match["known"]) if WORD.fullmatch(match["known"]) else None
 
 
+def pytorch_error_frame(frame: TraceFrame, match: re.Match[bytes], _before: bytes) -> TraceFrame | None:
+    """A frame of PyTorch's errors, in the call and decimal; with TORCH_DISABLE_ADDR2LINE unset it has a line instead
+    (`CapturedTraceback`, `torch/csrc/profiler/unwind/unwind.cpp`)."""
+    offset = int(match["decimal"])
+    return None if frame.file.endswith(SOURCES) or not offset else frame._replace(offset=offset)
+
+
 def jvm_frame(frame: TraceFrame, _match: re.Match[bytes], before: bytes) -> TraceFrame:
     """A frame of the JVM: the first one is where the signal came. If there was none, as behind `Internal Error`, the
     code in front of the address says that it is a return address."""
@@ -148,13 +172,14 @@ def jvm_frame(frame: TraceFrame, _match: re.Match[bytes], before: bytes) -> Trac
 
 
 def bare_frame(frame: TraceFrame, _match: re.Match[bytes], before: bytes) -> TraceFrame:
-    """A line with an address: the first one of a stack is exact."""
-    return frame if BARE.match(before) else frame._replace(at=At.EXACT)
+    """A line with an address: exact is the first line of a stack. All are indented, also those with names."""
+    return frame if before[:1] in (b" ", b"\t") and before.strip() else frame._replace(at=At.EXACT)
 
 
-def crash_frame(frame: TraceFrame, match: re.Match[bytes], _before: bytes) -> TraceFrame:
-    """Where a Go program got a signal (`PC=`), or an address on its stack."""
-    return frame._replace(at=At.EXACT if match["stop"] else At.RETURN)
+def crash_frame(frame: TraceFrame, match: re.Match[bytes], before: bytes) -> TraceFrame:
+    """Where a Go program got a signal (`PC=`), or an address on its stack; the first one of a goroutine is where its
+    thread got the signal (`traceback` in `runtime/traceback.go`)."""
+    return frame._replace(at=At.EXACT if match["stop"] or GOROUTINE.search(before) else At.RETURN)
 
 
 def no_lines(frame: TraceFrame, match: re.Match[bytes], _before: bytes) -> TraceFrame | None:
@@ -183,14 +208,24 @@ FORMS: Final = (
         completed=pytorch_frame,
     ),
     Form(
+        "PyTorch",
+        (b" from /",),
+        re.compile(
+            rb"#(?P<number>\d{1,4}) (?P<known>(?:[^\n #]| (?!from /)|#(?!\d{1,4} )){1,3000}) from (?P<file>/[^:\n]{1,1024}):"
+            rb"(?P<decimal>\d{1,18})$",
+            re.MULTILINE,
+        ),
+        At.CALL,
+        completed=pytorch_error_frame,
+    ),
+    Form(
         "Python",
         (b'Binary file "',),
         re.compile(
-            rb'Binary file "(?P<file>[^"\n]{1,1024})", at (?P<symbol>[^+\s]{0,512})\+0x(?P<offset>[0-9a-f]{1,16}) '
+            rb'Binary file "(?P<file>[^"\n]{1,1024})"(?:, at (?P<symbol>[^+\s]{0,512})\+0x(?P<offset>[0-9a-f]{1,16}))? '
             rb"\[0x(?P<address>[0-9a-f]{1,16})\]"
         ),
-        At.RETURN,
-        Base.FILE,  # dli_fbase of dladdr
+        At.RETURN,  # counts from the load bias, and has no offset if that is 0 (Python/traceback.c)
     ),
     Form(
         "JVM",
@@ -333,7 +368,17 @@ SEASTAR: Final = Form(
     has_several=True,
 )
 """Addresses behind `Backtrace:` in its line, or in the lines that follow and have nothing else."""
-WITHOUT_NUMBER: Final = (b" pc 0", b'"o":"', b"acktrace:", b" r-xp ", b" Comm: ", b"uild-id", b"uild ID", b"uildId")
+WITHOUT_NUMBER: Final = (
+    b" pc 0",
+    b" from /",
+    b'"o":"',
+    b"acktrace:",
+    b" r-xp ",
+    b" Comm: ",
+    b"uild-id",
+    b"uild ID",
+    b"uildId",
+)
 """Markers of lines that need not have a number behind 0x."""
 SEASTAR_LINES: Final = re.compile(
     rb"\s*(?:/\S{1,1024}\+)?0x[0-9a-f]{3,16}(?:\s+(?:/\S{1,1024}\+)?0x[0-9a-f]{3,16})*\s*"
