@@ -23,9 +23,21 @@ SOURCE: Final = """
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef __cplusplus
+#include <backtrace/Backtrace.h>
+#include <memory>
+static void android(void) {
+  std::unique_ptr<Backtrace> found(Backtrace::Create(getpid(), gettid()));
+  found->Unwind(0);
+  for (size_t i = 0; i < found->NumFrames(); i++) puts(found->FormatFrameData(i).c_str());
+}
+#endif
 static int *volatile nowhere;
 static const char *mode;
 static void show(void) {
+#ifdef __cplusplus
+  if (!strcmp(mode, "android")) { android(); fflush(stdout); _exit(0); }
+#endif
   if (!strcmp(mode, "glibc")) { void *all[64]; backtrace_symbols_fd(all, backtrace(all, 64), 1); _exit(0); }
 }
 static inline __attribute__((always_inline)) int deep(int n) {
@@ -172,6 +184,7 @@ SHOWN const char *error_of(int n) {
 """
 TEXTS: Final = 10
 KINDS: Final = ("address", "leak", "hwaddress", "memory", "thread", "undefined")
+ANDROID: Final = Path("/usr/include/android/backtrace/Backtrace.h")
 SYSTEMD_COREDUMP: Final = Path("/lib/systemd/systemd-coredump")
 COREDUMP_SOCKET: Final = Path("/run/systemd/coredump")
 NAMED: Final = re.compile(r"([\w:]+)(?:\([^()\n]*\))? (?:at )?/?\S*?/trace\.(?:c|rs|cpp|go):(\d+)")
@@ -280,6 +293,17 @@ def glibc(shop: Workshop) -> Texts:
 
     texts = [run([program, str(n), "glibc"]) for n in range(TEXTS)]
     return [(text, truth(text)) for text in texts]
+
+
+def android(shop: Workshop) -> Texts:
+    """Frames of Android's libunwindstack, by its libbacktrace."""
+    folder = "/usr/lib/x86_64-linux-gnu/android"
+    options = [f"-I{ANDROID.parent.parent}", f"-L{folder}", f"-Wl,-rpath,{folder}"]
+    libraries = ["-Wl,--no-as-needed", "-lbacktrace", "-lbase"]
+    program = shop.build("trace", SOURCE, ".cpp", ["g++", *PLAIN[1:], *options, *libraries])
+    texts = [run([program, str(n), "android"]) for n in range(TEXTS)]
+    found = [[int(each, 16) for each in re.findall(r" pc (\w+)  \S*/trace\b", text)] for text in texts]
+    return [(text, llvm_truth(shop.named / "trace", vaddrs)) for text, vaddrs in zip(texts, found, strict=True)]
 
 
 def rust(shop: Workshop) -> Texts:
@@ -459,6 +483,7 @@ FORMS: Final[dict[str, tuple[str, Callable[[Workshop], Texts]]]] = {
     "gdb": ("gdb", gdb),
     "lldb": ("lldb-19", lldb),
     "glibc": ("llvm-symbolizer-19", glibc),
+    "android": (str(ANDROID), android),
     "rust": ("rustc", rust),
     "jvm": ("javac", jvm),
     "go": ("go", go),
@@ -475,7 +500,7 @@ def main(words: Sequence[str]) -> int:
     """Print a line for each form; the exit code is 1 if a text got other names than the truth has."""
     failed = False
     for form, (tool, texts) in FORMS.items():
-        if (words and form not in words) or shutil.which(tool) is None:
+        if (words and form not in words) or not (shutil.which(tool) or Path(tool).is_file()):
             continue
         with tempfile.TemporaryDirectory() as folder:
             shop = Workshop(Path(folder))
