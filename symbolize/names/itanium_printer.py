@@ -481,11 +481,11 @@ class CppPrinter(CppTree):
             kind = self.kind(node)
             if kind in (ARRAY, FUNCTION):
                 return True
+            if (kind < POINTER or kind > MEMBER_POINTER) and kind != VENDOR_QUALIFIED:
+                break
             node = self.nodes[node + 2] if kind == MEMBER_POINTER else self.nodes[node + 1]
             if self.shape(node):
                 return True
-            if kind < POINTER or kind > MEMBER_POINTER:
-                break
         return False
 
     def target(self, node: cython.int) -> cython.int:

@@ -123,6 +123,8 @@ SHAPES = [
     (b"_ZZZ1fvENK1A1gEvE1x__12_", b"f()::A::g() const::x"),
     (b"_ZNKR1A1fEv", b"A::f"),
     (b"_Z1fIFviEET_v", b"f"),
+    (b"_ZSt3fooIvPFvvEET_T0_", b"std::foo"),
+    (b"_Z1fIPFviEERKT_v", b"f"),
     (b"_Z1fPU3addILi3EEi", b"f"),
     (b"_Z1fPDwicEFvvE", b"f"),
     (b"_Z1fPDoDxFvvE", b"f"),
