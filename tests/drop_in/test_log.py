@@ -179,8 +179,8 @@ FORMS = {
     "lldb": f"  * frame #0: 0x{BASE + CALL:016x} spectra`___lldb_unnamed_symbol18 + 4|\n"
     f"    frame #1: 0x{BASE + RETURN:016x} spectra|\n(lldb) image list\n[  0] {UUID} 0x{BASE:016x} /srv/spectra \n",
     "gdb": f"#0  0x{BASE + CALL:016x} in ?? ()|\n#1  <signal handler called>\n#2  0x{BASE + CALL:016x} in ?? ()|\n"
-    f"#3  0x{BASE + RETURN:016x} in main () from /srv/spectra|\nBuild ID: {BUILD_ID}\n[maps]"
-    f"Module /srv/spectra with build-id {BUILD_ID}\n",
+    f"#3  0x{BASE + RETURN:016x} in main () from /srv/spectra|\nBuild ID: {BUILD_ID}\n"
+    f"Module /srv/spectra with build-id {BUILD_ID}\n[maps]",
     "Rust": f"[maps]   0:     {BASE + RETURN:#x} - <unknown>|\n",
     "Go": f"non-Go function\n\tpc={BASE + RETURN:#x}|\n[maps]",
     "address": f"[maps]stack:\n        {BASE + CALL:x}?\n        {BASE + RETURN:x}|\n        0x{BASE + RETURN:x}|\n",
@@ -203,6 +203,31 @@ def test_form(form: str, log: Command, tmp_path: Path) -> None:
         assert found.out.decode() == expected.replace("?\n", "\n")
         count = expected.count(AT)
         assert f" {count} of {count + pattern.count('?' + chr(10))}" in found.err.decode()
+
+
+REPORT = json.dumps({"stack": [{"pc": f"0x{BASE + RETURN:016x}", "symbol": " [spectra]"}] * 2}, indent=2)
+LIST = f"(lldb) image list\n[  0] {UUID[:-1]}1 {BASE - 0x100000:#018x} /x\n[  1] {UUID} {BASE:#018x} /spectra\n"
+
+
+@pytest.mark.parametrize("form", [*FORMS, "Node", "list"])
+def test_line_by_line(form: str, tmp_path: Path) -> None:
+    """A text gets the same names however its lines come: what is in front of a frame, or behind it, may have come
+    before, or may still have to come."""
+    own_frame = f"frame #1: 0x{BASE + RETURN:016x} spectra\n"
+    texts = FORMS | {"Node": f"[maps]{REPORT}\n", "list": f"{LIST}{own_frame}"}
+    text = re.sub(r"\||\[\]|\?(?=\n)", "", texts[form].replace("[maps]", maps())).encode()
+    shutil.copy(SPECTRA, tmp_path / ("vmlinux" if form == "kernel" else "spectra"))
+    results = []
+    for blocks in ([text], text.splitlines(keepends=True)):
+        for waits in (True, False):
+            with Binaries(Places(binaries=[str(tmp_path)]), None) as binaries:
+                log = Log(binaries, "full", lambda _: None, waits)
+                if not waits:
+                    for block in blocks:
+                        log.survey(block)
+                    log.begin()
+                results.append(b"".join(map(log.named, [*blocks, b""])))
+    assert results == [results[0]] * 4 and results[0].count(b"main") > text.count(b"main")
 
 
 def test_json(log: Command) -> None:

@@ -211,8 +211,8 @@ FORMS: Final = (
         "PyTorch",
         (b" from /",),
         re.compile(
-            rb"#(?P<number>\d{1,4}) (?P<known>(?:[^\n #]| (?!from /)|#(?!\d{1,4} )){1,3000}) from (?P<file>/[^:\n]{1,1024}):"
-            rb"(?P<decimal>\d{1,18})$",
+            rb"#(?P<number>\d{1,4}) (?P<known>(?:[^\n #]| (?!from /)|#(?!\d{1,4} )){1,3000}) from "
+            rb"(?P<file>/[^:\n]{1,1024}):(?P<decimal>\d{1,18})$",
             re.MULTILINE,
         ),
         At.CALL,

@@ -110,6 +110,7 @@ class TextModules:
         self._count = 0
         self._listed = 0
         self._begin = 0
+        self._is_cut = False
 
     @property
     def has_tables(self) -> bool:
@@ -138,6 +139,11 @@ class TextModules:
             if is_one:
                 return
 
+    def resume(self, text: bytes, begin: int, place: int) -> None:
+        """Take the rest of a list in which the text before ended; it goes on at `text[begin]`, which is at `place`."""
+        if self._is_cut:
+            self._listed = place - begin + self._read_list(text, begin, place)
+
     def _forget(self, place: int) -> None:
         """Forget all that stands in front of `place`."""
         self._tables.clear()
@@ -148,6 +154,7 @@ class TextModules:
         """Take the rest of a list whose first line was read; lines with the debug file of a module are in between.
         Where the list ends."""
         pattern = TABLES["base"]
+        self._is_cut = False
         while begin < len(text) and self._count < MAX_ROWS:
             end = text.find(b"\n", begin)
             end = len(text) if end < 0 else end
@@ -155,8 +162,9 @@ class TextModules:
             if match is not None:
                 self._add(row_of("base", match), place)
             elif not text.startswith((b"      /", b"["), begin):
-                break
+                return begin
             begin = end + 1
+        self._is_cut = self._count < MAX_ROWS
         return begin
 
     def _add(self, row: TextModule, place: int) -> None:

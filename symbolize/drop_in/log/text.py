@@ -39,6 +39,7 @@ MAX_KEPT: Final = 1 << 18
 """Marked lines that are remembered from the survey."""
 RARE: Final = 1 << 9
 """Bytes for each number of a block from which on numbers are rare."""
+PC_ALONE: Final = re.compile(rb'"pc": ?"0x[0-9a-f]{1,16}",\s*\Z')
 ADDRESS_LINES: Final = re.compile(rb"^[ \t]{1,40}(?:0x)?[0-9a-f]{8,16}(?: \(?\[|\s{0,8}$)", re.MULTILINE)
 
 
@@ -64,6 +65,7 @@ class Log:
         self._place = 0
         self._held = b""
         self._held_since = 0.0
+        self._before = b""
         self._marked: dict[tuple[int, int], list[int]] = {}
         self._kept = 0
         self._told: set[str] = set()
@@ -89,27 +91,31 @@ class Log:
         if lines is None:
             lines = marked_lines(text)
         if self._waits:
-            self._read_modules(text, [line for line in lines if line >= len(self._held)], self._place)
-        found = list(frames_in(text, lines, self._modules.has_tables))
-        end = len(text)
+            self._read_modules(text, lines, self._place, len(self._held))
+        found = list(frames_in(text, lines, self._modules.has_tables, self._before))
+        end = unfinished(text) if block else len(text)
         now = time.monotonic()
         if not self._held:
             self._held_since = now
-        if self._waits and block and end <= HELD and now - self._held_since <= LONGEST_WAIT:
-            end = next((line for line, frame in found if self._is_open(frame, line)), end)
+        if self._waits and block and len(text) <= HELD and now - self._held_since <= LONGEST_WAIT:
+            end = next((line for line, frame in found if line < end and self._is_open(frame, line)), end)
         self._held = text[end:]
         result = self._filled(text[:end], [each for each in found if each.line < end])
         self._place += end
+        self._before = line_before(text, end) if end else self._before
         return result
 
-    def _read_modules(self, text: bytes, lines: Iterable[int], place: int) -> None:
-        """Take what the marked lines of a text that begins at `place` say of modules."""
+    def _read_modules(self, text: bytes, lines: Iterable[int], place: int, begin: int = 0) -> None:
+        """Take what the marked lines of a text that begins at `place` say of modules, from `begin` on."""
+        self._modules.resume(text, begin, place + begin)
         for line in lines:
-            self._modules.read(text, line, line_end(text, line), place + line)
+            if line >= begin:
+                self._modules.read(text, line, line_end(text, line), place + line)
 
     def _is_open(self, frame: TraceFrame, line: int) -> bool:
         """Whether a table that may come decides what a frame is."""
-        return frame.offset is None and target_of(frame, self._modules, self._place + line) is None
+        target = target_of(frame, self._modules, self._place + line)
+        return frame.offset is None and (target is None or target.row is None)
 
     def _filled(self, text: bytes, found: list[FoundFrame]) -> bytes:
         """A text with the names of its frames."""
@@ -183,9 +189,28 @@ def line_end(block: bytes, line: int) -> int:
     return len(block) if end < 0 else end
 
 
-def frames_in(block: bytes, lines: Iterable[int], has_tables: bool) -> Iterator[FoundFrame]:
+def line_before(block: bytes, line: int) -> bytes:
+    """The end of the line in front of the one that begins at `line`, with its line break."""
+    return block[max(block.rfind(b"\n", 0, max(line - 1, 0)) + 1, line - LONGEST) : line]
+
+
+def unfinished(text: bytes) -> int:
+    """Where the lines at the end begin whose frames go on in the next block: an address of Node without its symbol, or
+    a backtrace of seastar in lines of its own."""
+    last = text.rfind(b"\n", 0, max(len(text) - 1, 0)) + 1
+    if len(text) - last <= LONGEST and PC_ALONE.search(text, last):
+        return last
+    found = text.rfind(b"acktrace:", max(len(text) - LONGEST, 0))
+    behind = found + len(b"acktrace:")
+    if found >= 0 and b"\n" in text[behind:] and (text[behind:].isspace() or SEASTAR_LINES.fullmatch(text, behind)):
+        return text.rfind(b"\n", 0, found) + 1
+    return len(text)
+
+
+def frames_in(block: bytes, lines: Iterable[int], has_tables: bool, first_before: bytes = b"") -> Iterator[FoundFrame]:
     """The frames in the marked lines of a block, in order. A line has frames of one form, the first one that fits;
-    lines with nothing but an address count if the text has a table (`has_tables`)."""
+    lines with nothing but an address count if the text has a table (`has_tables`). `first_before` is the line in front
+    of the block."""
     bare = {match.start() for match in ADDRESS_LINES.finditer(block)} if has_tables else set()
     done = -1
     for line in sorted(bare.union(lines)):
@@ -193,7 +218,7 @@ def frames_in(block: bytes, lines: Iterable[int], has_tables: bool) -> Iterator[
             continue
         end = line_end(block, line)
         text = block[line:end]
-        before = block[block.rfind(b"\n", 0, max(line - 1, 0)) + 1 : line][-LONGEST:] if line else b""
+        before = line_before(block, line) if line else first_before
         forms = [form for form in ALL_FORMS if any(marker in text for marker in form.markers)]
         for form in forms + ([ADDRESS] if line in bare else []):
             if form is SEASTAR:
