@@ -20,10 +20,10 @@ from symbolize.drop_in.log.text import (
     ALL_FORMS,
     HELD,
     LONGEST_WAIT,
+    MARKERS,
     FoundFrame,
     frames_in,
     line_end,
-    marked_lines,
     seastar_frames,
 )
 from symbolize.elf import ElfImage, inside_calls
@@ -292,7 +292,7 @@ def test_nearest_table(log: Command, tmp_path: Path) -> None:
 def modules_of(text: bytes) -> TextModules:
     """What a text says of modules."""
     modules = TextModules()
-    for line in marked_lines(text):
+    for line in MARKERS.lines(text):
         modules.read(text, line, line_end(text, line), line)
     return modules
 
@@ -383,7 +383,7 @@ def test_first_of_a_stack(stack: str, exact: int) -> None:
     """The first frame of a stack is where it stopped, the others are return addresses, also behind one with a name
     (R510, addresses of each form)."""
     text = stack.encode()
-    found = [each.frame.at for each in frames_in(text, marked_lines(text), has_tables=True)]
+    found = [each.frame.at for each in frames_in(text, MARKERS.lines(text), has_tables=True)]
     assert found == [At.EXACT] * exact + [At.RETURN] * (len(found) - exact) and len(found) > 0
 
 
@@ -496,7 +496,7 @@ def test_no_frames(line: bytes) -> None:
 
 def found_in(block: bytes) -> list[FoundFrame]:
     """The frames of a block."""
-    return list(frames_in(block, marked_lines(block), has_tables=False))
+    return list(frames_in(block, MARKERS.lines(block), has_tables=False))
 
 
 WORDS = [

@@ -368,18 +368,6 @@ SEASTAR: Final = Form(
     has_several=True,
 )
 """Addresses behind `Backtrace:` in its line, or in the lines that follow and have nothing else."""
-WITHOUT_NUMBER: Final = (
-    b" pc 0",
-    b" from /",
-    b'"o":"',
-    b"acktrace:",
-    b" r-xp ",
-    b" Comm: ",
-    b"uild-id",
-    b"uild ID",
-    b"uildId",
-)
-"""Markers of lines that need not have a number behind 0x."""
 SEASTAR_LINES: Final = re.compile(
     rb"\s*(?:/\S{1,1024}\+)?0x[0-9a-f]{3,16}(?:\s+(?:/\S{1,1024}\+)?0x[0-9a-f]{3,16})*\s*"
 )

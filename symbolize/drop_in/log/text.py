@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from symbolize.core.errors import printable
+from symbolize.core.line_scan import LineMarkers
 from symbolize.drop_in.binaries import Binaries
 from symbolize.drop_in.log.forms import (
     ADDRESS,
@@ -17,7 +18,6 @@ from symbolize.drop_in.log.forms import (
     LONGEST,
     SEASTAR,
     SEASTAR_LINES,
-    WITHOUT_NUMBER,
     At,
     TraceFrame,
     frames_of,
@@ -31,14 +31,11 @@ HELD: Final = 1 << 20
 LONGEST_WAIT: Final = 1.0
 """Seconds that they wait, also if more comes all the time."""
 ALL_FORMS: Final = (*FORMS, SEASTAR)
-NUMBER: Final = b"0x"
-MARKERS: Final = tuple(dict.fromkeys([*(each for form in ALL_FORMS for each in form.markers), *MODULE_MARKERS]))
-NUMBERED: Final = tuple(each for each in MARKERS if each not in WITHOUT_NUMBER)
-"""Markers of lines that have a number behind 0x: where that is rare, it is the only one that is looked for."""
+MARKERS: Final = LineMarkers(
+    list(dict.fromkeys([*(each for form in ALL_FORMS for each in form.markers), *MODULE_MARKERS]))
+)
 MAX_KEPT: Final = 1 << 18
 """Marked lines that are remembered from the survey."""
-RARE: Final = 1 << 9
-"""Bytes for each number of a block from which on numbers are rare."""
 PC_ALONE: Final = re.compile(rb'"pc": ?"0x[0-9a-f]{1,16}",\s*\Z')
 ADDRESS_LINES: Final = re.compile(rb"^[ \t]{1,40}(?:0x)?[0-9a-f]{8,16}(?: \(?\[|\s{0,8}$)", re.MULTILINE)
 
@@ -73,7 +70,7 @@ class Log:
 
     def survey(self, block: bytes) -> None:
         """Take what the next block of whole lines says of modules."""
-        lines = marked_lines(block)
+        lines = MARKERS.lines(block)
         if len(lines) <= MAX_KEPT - self._kept:
             self._marked[self._place, len(block)] = lines
             self._kept += len(lines)
@@ -89,7 +86,7 @@ class Log:
         text = self._held + block
         lines = self._marked.get((self._place, len(text)))
         if lines is None:
-            lines = marked_lines(text)
+            lines = MARKERS.lines(text)
         if self._waits:
             self._read_modules(text, lines, self._place, len(self._held))
         found = list(frames_in(text, lines, self._modules.has_tables, self._before))
@@ -161,26 +158,6 @@ def follows(text: bytes, before: FoundFrame | None, found: FoundFrame) -> bool:
     if before is None or before.frame.form != found.frame.form or found.frame.at is At.EXACT:
         return False
     return text.count(b"\n", before.frame.end, found.frame.start) <= 1
-
-
-def marked_lines(block: bytes) -> list[int]:
-    """Where the lines begin that may have a frame or a module, in order."""
-    found = {line for marker in WITHOUT_NUMBER for line in lines_with(block, marker)}
-    if block.count(NUMBER) * RARE < len(block):
-        numbered = ((line, block[line : line_end(block, line)]) for line in lines_with(block, NUMBER))
-        found.update(line for line, text in numbered if any(marker in text for marker in NUMBERED))
-    else:
-        found.update(line for marker in NUMBERED for line in lines_with(block, marker))
-    return sorted(found)
-
-
-def lines_with(block: bytes, marker: bytes) -> Iterator[int]:
-    """Where the lines with a marker begin."""
-    at = block.find(marker)
-    while at >= 0:
-        yield block.rfind(b"\n", 0, at) + 1
-        end = block.find(b"\n", at)
-        at = block.find(marker, end) if end >= 0 else -1
 
 
 def line_end(block: bytes, line: int) -> int:
