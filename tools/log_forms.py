@@ -356,7 +356,7 @@ def go(shop: Workshop) -> Texts:
     subprocess.run(["strip", "-o", shop.folder / "trace", program], check=True)
 
     def truth(text: str) -> Frames:
-        stops = [int(each, 16) for each in re.findall(r"\[signal .* pc=0x([0-9a-f]+)\]", text)]
+        stops = [int(each, 16) for each in re.findall(r"(?:\[signal .* pc=|\bPC=)0x([0-9a-f]+)", text)]
         calls = [int(each, 16) for each in re.findall(r"non-Go function at pc=0x([0-9a-f]+)", text)]
         return llvm_truth(program, stops + calls[:1] + [each - 1 for each in calls[1:]])
 

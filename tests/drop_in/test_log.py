@@ -182,7 +182,8 @@ FORMS = {
     f"#3  0x{BASE + RETURN:016x} in main () from /srv/spectra|\nBuild ID: {BUILD_ID}\n"
     f"Module /srv/spectra with build-id {BUILD_ID}\n[maps]",
     "Rust": f"[maps]   0:     {BASE + RETURN:#x} - <unknown>|\n",
-    "Go": f"non-Go function\n\tpc={BASE + RETURN:#x}|\n[maps]",
+    "Go": f"Module /srv/spectra with build-id {BUILD_ID}\nPC={BASE + CALL:#x}| m=0 sigcode=1\n"
+    f"non-Go function\n\tpc={BASE + RETURN:#x}|\n[maps]",
     "address": f"[maps]stack:\n        {BASE + CALL:x}?\n        {BASE + RETURN:x}|\n        0x{BASE + RETURN:x}|\n",
     "seastar": f"App with build-id {BUILD_ID}\nReactor stalled. Backtrace: 0x2381[] /x/spectra+0x2381[]\n"
     "Backtrace:\n  0x2381[]\n  0x2381[]\nno 0x2381\n",

@@ -283,7 +283,7 @@ FORMS: Final = (
         (b"pc=0x", b"PC=0x", b" called from 0x"),
         re.compile(
             rb"(?:\bunexpected return pc for \S{1,500} called from |^(?:[^\n]{0,80}non-Go function at |\s{0,9})pc=|"
-            rb"(?P<stop>\bPC=|\[signal [^\n]{1,120} pc=))0x(?P<address>[0-9a-f]{1,16})(?(stop)(?: m=|\])|$)",
+            rb"(?P<stop>\bPC=|\[signal [^\n]{1,120} pc=))0x(?P<address>[0-9a-f]{1,16})(?(stop)(?:(?= m=)|\])|$)",
             re.MULTILINE,
         ),
         At.RETURN,
