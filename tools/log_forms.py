@@ -427,13 +427,19 @@ def node(shop: Workshop) -> Texts:
     return [(text, truth(text)) for text in texts]
 
 
-def torch(function: str) -> Callable[[Workshop], Texts]:
+def torch(function: str, visibility: str = "hidden") -> Callable[[Workshop], Texts]:
     """Backtraces of PyTorch, of an error or by themselves; TORCH_PYTHON is the Python that has it."""
 
     def texts(shop: Workshop) -> Texts:
         python = os.environ["TORCH_PYTHON"]
         folder = run([python, "-W", "ignore", "-c", "import torch; print(torch.__path__[0])"]).split()[-1]
-        options = [f"-I{folder}/include", "-fvisibility=hidden", f"-L{folder}/lib", "-Wl,--no-as-needed", "-lc10"]
+        options = [
+            f"-I{folder}/include",
+            f"-fvisibility={visibility}",
+            f"-L{folder}/lib",
+            "-Wl,--no-as-needed",
+            "-lc10",
+        ]
         library = shop.build("libtrace.so", TORCH, ".cpp", ["g++", *LIBRARY[1:], *options])
         program = (
             f"import ctypes, torch; f = ctypes.CDLL({str(library)!r}).{function}; f.restype = ctypes.c_char_p;"
@@ -442,10 +448,12 @@ def torch(function: str) -> Callable[[Workshop], Texts]:
         variables = {"TORCH_SHOW_CPP_STACKTRACES": "1", "TORCH_DISABLE_ADDR2LINE": "1"}
         found = run([python, "-W", "ignore", "-c", program], **variables).split("\f")[:TEXTS]
 
+        entry = int(re.findall(rf"^(\w+) T {function}$", run(["nm", shop.named / "libtrace.so"]), re.MULTILINE)[0], 16)
+
         def truth(text: str) -> Frames:
-            frames = re.findall(r" (\S+) \+ 0x(\w+) \(0x(\w+) in \S*/libtrace\.so\)", text)
-            begins = [int(address, 16) - int(offset, 16) for name, offset, address in frames if name == "function>"]
-            calls = [int(address, 16) - begins[0] - 1 for _, _, address in frames]
+            frames = re.findall(r"(\S+) \+ 0x(\w+) \(0x(\w+) in \S*/libtrace\.so\)", text)
+            begins = [int(address, 16) - int(offset, 16) for name, offset, address in frames if name == function]
+            calls = [int(address, 16) - begins[0] + entry - 1 for _, _, address in frames]
             calls += [int(each) for each in re.findall(r"^#\d+ .* from \S*/libtrace\.so:(\d+)$", text, re.MULTILINE)]
             return llvm_truth(shop.named / "libtrace.so", calls)
 
@@ -491,6 +499,7 @@ FORMS: Final[dict[str, tuple[str, Callable[[Workshop], Texts]]]] = {
     "bpftrace": ("bpftrace", bpftrace),
     "node": ("node", node),
     "torch": (os.environ.get("TORCH_PYTHON", ""), torch("frames_of")),
+    "torch:names": (os.environ.get("TORCH_PYTHON", ""), torch("frames_of", "default")),
     "torch:error": (os.environ.get("TORCH_PYTHON", ""), torch("error_of")),
     **{f"sanitizer:{kind}": ("clang-19", sanitizer(kind)) for kind in KINDS},
 }

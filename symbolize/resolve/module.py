@@ -59,12 +59,14 @@ class Module(Pooled):
             begin, end = binary.function_bounds(ascending)
         return (begin - self._shift)[which], np.where(end > 0, end - self._shift, end)[which]
 
-    def symbol_bounds(self, name: bytes) -> list[tuple[int, int]]:
-        """Begin and end of the symbols of a name, in order; the end is the begin where a symbol has no size. Raises as
-        `answer`."""
+    def symbol_bounds(self, name: bytes, is_demangled: bool = False) -> list[tuple[int, int]]:
+        """Begin and end of the symbols of a name, as it is linked or demangled with all parameters, in order; the end
+        is the begin where a symbol has no size. Raises as `answer`."""
         shift = int(self._shift)
         with self.used() as binary:
-            return [((begin - shift) & TOP, (end - shift) & TOP) for begin, end in binary.symbol_bounds(name)]
+            return [
+                ((begin - shift) & TOP, (end - shift) & TOP) for begin, end in binary.symbol_bounds(name, is_demangled)
+            ]
 
     @contextmanager
     def used(self) -> Iterator[Binary]:

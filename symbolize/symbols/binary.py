@@ -311,11 +311,12 @@ class Binary:
         order = np.lexsort((end, begin))
         return begin[order], end[order]
 
-    def symbol_bounds(self, name: bytes) -> list[tuple[int, int]]:
-        """Begin and end of the symbols of a name, in order; the end is the begin where a symbol has no size."""
+    def symbol_bounds(self, name: bytes, is_demangled: bool = False) -> list[tuple[int, int]]:
+        """Begin and end of the symbols of a name, as it is linked or demangled with all parameters, in order; the end
+        is the begin where a symbol has no size."""
         with self.reading():
             layer = self._symbols
-            rows = layer.named(name)
+            rows = layer.demangled(name) if is_demangled else layer.named(name)
         ends = np.where(layer.sized[rows], layer.end[rows], layer.vaddr[rows])
         return sorted(set(zip(layer.vaddr[rows].tolist(), ends.tolist(), strict=True)))
 

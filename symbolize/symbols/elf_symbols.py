@@ -37,10 +37,14 @@ from symbolize.elf.symbols import (
     has_descriptors,
     mini_image,
 )
+from symbolize.names import demangle, strip_version
 from symbolize.symbols.builds import source_names
 
 MAX_ALIASES = 64
 """How many symbols with one start are compared with DWARF."""
+
+CHUNK = 1 << 12
+"""Symbols whose demangled names are held at a time."""
 
 NO_FRAMES = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
 
@@ -160,6 +164,21 @@ class SymbolLayer:
         number = self._all_names[0].find(name)
         return order[np.searchsorted(numbers, number) : np.searchsorted(numbers, number, side="right")]
 
+    def demangled(self, text: bytes) -> Int64:
+        """The symbols that this is the whole name of, demangled with all parameters."""
+        hashes, rows = self._by_text
+        key = hash(text)
+        found = rows[np.searchsorted(hashes, key) : np.searchsorted(hashes, key, side="right")]
+        return found[[each == text for each in whole_names(self.names.take(found))]]
+
+    @cached_property
+    def _by_text(self) -> tuple[Int64, Int64]:
+        """The hashes of the demangled names, ascending, and their symbols."""
+        parts = [np.arange(begin, min(begin + CHUNK, len(self.names))) for begin in range(0, len(self.names), CHUNK)]
+        hashes = np.array([hash(name) for part in parts for name in whole_names(self.names.take(part))], np.int64)
+        order = np.argsort(hashes, kind="stable")
+        return hashes[order], order
+
     @cached_property
     def _all_names(self) -> tuple[StringTable, UInt32]:
         """The names, and the number of that of each symbol."""
@@ -178,6 +197,11 @@ class SymbolLayer:
         """The symbols in order of vaddr, and those vaddrs."""
         order = np.argsort(self.vaddr, kind="stable")
         return order, self.vaddr[order]
+
+
+def whole_names(names: Sequence[bytes]) -> list[bytes]:
+    """Names as they are linked, demangled with all parameters."""
+    return demangle([strip_version(name) for name in names], "full")
 
 
 def read_layer(images: Sequence[ElfImage]) -> SymbolLayer:

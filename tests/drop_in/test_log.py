@@ -416,6 +416,22 @@ def test_offset_from_the_first_byte(log: Command, tmp_path: Path) -> None:
     assert b"systemd-coredump 1 of 1, Python 2 of 2" in found.err
 
 
+def test_demangled_symbols(log: Command, tmp_path: Path) -> None:
+    """A function of C++ is found by its whole name, of several with the same name too."""
+    code = Section(".text", bytes(0x40), flags=ALLOC | EXEC, address=0x1000)
+    symbols = [Symbol(f"_Z1f{kind}", 0x1000 + 16 * i, 16, section=".text") for i, kind in enumerate("ilc")]
+    (tmp_path / "libp.so").write_bytes(elf_file([code], [Segment(0x1000, 0x40, 5)], symbols))
+    frames = [
+        (b"frame #1: f(int) + 0x8 (0x7f0000001008 in /libp.so)", 1),
+        (b"frame #1: f(long) + 0x8 (0x7f0000001018 in /libp.so)", 1),
+        (b"frame #1: f(char) + 0x8 (0x7f0000001018 in /libp.so)", 0),  # at another offset in its page
+        (b"frame #1: f + 0x8 (0x7f0000001008 in /libp.so)", 0),
+        (b"frame #1: f(short) + 0x8 (0x7f0000001008 in /libp.so)", 0),
+    ]
+    for line, count in frames:
+        assert b"PyTorch %d of 1" % count in log(line, "-b", str(tmp_path)).err
+
+
 def test_recorded_path_is_not_opened(log: Command) -> None:
     """Only folders that are given count, wherever the text says that a file is."""
     text = f"{SPECTRA}(main+0x42) [0x5555000002382]\n    #1 0x1  ({SPECTRA}+0x2381)\n".encode()

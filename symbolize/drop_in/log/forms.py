@@ -49,6 +49,7 @@ class TraceFrame(NamedTuple):
     What is before `start` stays before the names, what is behind `end` stays behind them. `has_name`: the text names
     the function already. `is_main`: it is in the program itself, which the text does not name. `follows`: it is right
     behind the frame before it, which it called. `known`: a symbol and the offset from it, which are evidence.
+    `is_demangled`: the symbol is not as it is linked.
     """
 
     form: str
@@ -68,6 +69,7 @@ class TraceFrame(NamedTuple):
     loaded_at: int = 0
     follows: bool = False
     known: tuple[bytes, int] | None = None
+    is_demangled: bool = False
 
 
 class Form(NamedTuple):
@@ -151,11 +153,10 @@ def android_frame(frame: TraceFrame, match: re.Match[bytes], _before: bytes) -> 
 
 
 def pytorch_frame(frame: TraceFrame, match: re.Match[bytes], _before: bytes) -> TraceFrame | None:
-    """A frame of PyTorch: its offset counts from a function if that has a name, which is demangled: names of C lead to
-    their functions, others do not."""
+    """A frame of PyTorch: its offset counts from a function if that has a name, which is demangled."""
     if match["known"] in NO_NAMES:
         return frame
-    return frame._replace(symbol=match["known"]) if WORD.fullmatch(match["known"]) else None
+    return frame._replace(symbol=match["known"], is_demangled=not WORD.fullmatch(match["known"]))
 
 
 def pytorch_error_frame(frame: TraceFrame, match: re.Match[bytes], _before: bytes) -> TraceFrame | None:

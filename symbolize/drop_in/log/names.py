@@ -202,7 +202,7 @@ def vaddr_of(frame: TraceFrame, row: TextModule | None, module: Module, is_prove
     if frame.base is Base.FILE and not frame.symbol:
         vaddr += module.base
     if frame.symbol:
-        found = module.symbol_bounds(frame.symbol)
+        found = module.symbol_bounds(frame.symbol, frame.is_demangled)
         if frame.size:
             found = [(begin, end) for begin, end in found if 0 <= frame.size - (end - begin) < MAX_PADDING]
         if len(found) != 1:
