@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from symbolize.core.errors import OutputError, SymbolizeError, UsageError, first_names, printable
 from symbolize.core.files import os_error_text
 from symbolize.formats.files import STANDARD_OUTPUT
-from symbolize.formats.outputs import PPROF, Output, output_of
+from symbolize.formats.outputs import FIREFOX, OTLP, PPROF, Output, output_of
 
 if TYPE_CHECKING:
+    from symbolize.formats.model import LoadOptions
     from symbolize.profile import Profile
 
 HTML: Final = "html"
@@ -92,27 +93,44 @@ def is_same_file(a: str, b: str) -> bool:
     return b != "-" and path == os.path.realpath(b) and (os.path.isfile(path) or not os.path.exists(path))
 
 
-def is_kept(output: Output, path: str, profile: Profile) -> bool:
-    """Whether the file at a path stays, because it has names, and by time, number and sums the samples of `profile`,
-    which has none (R279, results of earlier runs). Pprof files and pages tell."""
-    from symbolize.formats import load
-    from symbolize.profile import NONE, named_locations, samples_mark
+def is_kept(output: Output, path: str, results: Sequence[ResultMark], options: LoadOptions | None = None) -> bool:
+    """Whether the file at a path stays, because it has names, and is of the same samples as `results`, which have none
+    (R279, results of earlier runs). Profiles and pages tell; `options` are those that the input was read with, if the
+    file is read as it is."""
+    from symbolize.formats.model import DEFAULTS
+    from symbolize.formats.open import load_all
 
-    if path == STANDARD_OUTPUT or named_locations(profile).any() or not os.path.isfile(path):
+    if path == STANDARD_OUTPUT or not os.path.isfile(path) or any(each.has_names for each in results):
         return False
     try:
         if output.name == HTML:
             from symbolize.page import mark_of
 
             with open(path, "rb") as file:
-                return mark_of(samples_mark(profile)).encode() in file.read(HEAD)
-        before = load(path) if output.name == PPROF else None
+                head = file.read(HEAD)
+            return all(mark_of(each.samples).encode() in head for each in results)
+        before = load_all(path, options or DEFAULTS) if output.name in (PPROF, OTLP, FIREFOX) else []
+        marks = [result_mark(each.profile) for each in before]
     except (SymbolizeError, OSError):
         return False
-    if before is None or samples_mark(before) != samples_mark(profile):
-        return False
-    is_code = (before.locations.address != 0) | (before.locations.mapping != NONE)  # and no frame of a label
-    return bool((named_locations(before) & is_code).any())
+    same = [each.samples for each in marks] == [each.samples for each in results]
+    return same and any(each.has_names for each in marks)
+
+
+class ResultMark(NamedTuple):
+    """What tells whether a result may replace another one: the time and sums of its samples, and whether code
+    in it has names, other than frames of labels."""
+
+    samples: str
+    has_names: bool
+
+
+def result_mark(profile: Profile) -> ResultMark:
+    """The mark of a profile."""
+    from symbolize.profile import NONE, named_locations, samples_mark
+
+    is_code = (profile.locations.address != 0) | (profile.locations.mapping != NONE)
+    return ResultMark(samples_mark(profile), bool((named_locations(profile) & is_code).any()))
 
 
 def kept_text(paths: Sequence[str]) -> str:

@@ -31,7 +31,15 @@ from symbolize.cli.options import (
     open_cache,
     percentage,
 )
-from symbolize.cli.outputs import chosen_output, inputs_of, is_kept, is_same_file, output_paths, paths_of_all
+from symbolize.cli.outputs import (
+    chosen_output,
+    inputs_of,
+    is_kept,
+    is_same_file,
+    output_paths,
+    paths_of_all,
+    result_mark,
+)
 from symbolize.cli.reports import FORMS, Reports, check_report, profile_name, title_of
 from symbolize.cli.selection import FILTERS, add_selection_options, filters_of
 from symbolize.cli.shown import note_labels, warn
@@ -317,6 +325,7 @@ def symbolize_one(run: ProfileRun, source: str, path: str) -> tuple[float, bool]
         check_outputs(options, run.output, paths)
     several = len(options.profiles) > 1 or len(found) > 1 or run.merger is not None
     percent, is_complete = 100.0, True
+    marks = []
     for each, to in zip(found, paths, strict=True):
         if symbols is None and run.merger is None:
             run.reports.will_write(to)
@@ -325,9 +334,15 @@ def symbolize_one(run: ProfileRun, source: str, path: str) -> tuple[float, bool]
         run.profiles += 1
         percent = min(percent, NO_SAMPLES if result.report.no_samples else result.report.lower_percent)
         is_complete = is_complete and not result.report.failures
+        if symbols is not None:
+            marks.append(result_mark(result.profile))
         if len(found) > 1:
             free_memory()
-    if symbols is not None:
+    if symbols is None:
+        return percent, is_complete
+    if run.output is not None and is_kept(run.output, path, marks, load_options(options)):
+        run.reports.keeps(path)
+    else:
         symbols.write(path)
         run.reports.wrote_symbols(path, symbols.addresses, symbols.modules)
     return percent, is_complete
@@ -401,7 +416,7 @@ def write_output(run: ProfileRun, profile: Profile, path: str, name: str) -> Non
 
     assert run.output is not None
     note_labels(run.options, profile)
-    if is_kept(run.output, path, profile):
+    if is_kept(run.output, path, [result_mark(profile)]):
         run.reports.keeps(path)
         return
     view = View(

@@ -14,7 +14,16 @@ from symbolize.cli.arguments import Parser
 from symbolize.cli.console import EXIT_DONE, EXIT_FAILED, print_error
 from symbolize.cli.inputs import add_profiles
 from symbolize.cli.options import MERGED, merges_all
-from symbolize.cli.outputs import HTML, chosen_output, inputs_of, is_kept, kept_text, output_paths, paths_of_all
+from symbolize.cli.outputs import (
+    HTML,
+    chosen_output,
+    inputs_of,
+    is_kept,
+    kept_text,
+    output_paths,
+    paths_of_all,
+    result_mark,
+)
 from symbolize.cli.selection import filters_of
 from symbolize.cli.shown import (
     SHOW_BRIEF,
@@ -162,7 +171,7 @@ def write_views(
             title = each.title
         if options.disassembly and symbolizer is not None:
             view = replace(view, disassembly=partial(symbolizer.disassembly, each.profile))
-        stays = view.base is None and is_kept(output, to, each.profile)
+        stays = view.base is None and is_kept(output, to, [result_mark(each.profile)])
         if stays:
             print_error(f"symbolize: {kept_text([to])}")
         else:

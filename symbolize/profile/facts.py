@@ -51,9 +51,9 @@ def named_locations(profile: Profile) -> Bool:
 
 
 def samples_mark(profile: Profile) -> str:
-    """A text that is the same for results of the same samples: of their time, number and sums, in hex."""
-    values = profile.samples.values
-    facts = profile.time_nanos, len(values), sorted(values.sum(axis=0).tolist())
+    """A text that is the same for results of the same samples: of their time and sums, in hex. How many there
+    are depends on which stacks are told apart."""
+    facts = profile.time_nanos, sorted(profile.samples.values.sum(axis=0).tolist())
     return sha256(repr(facts).encode()).hexdigest()[:MARK_DIGITS]
 
 

@@ -144,6 +144,23 @@ def test_a_result_with_names_is_kept(capsys: pytest.CaptureFixture[str]) -> None
         assert Path("out.pb.gz").read_bytes() != named
 
 
+@pytest.mark.parametrize(("kind", "profile"), [("otlp", "otlp/spectra-gcc-pie.otlp"), ("json", "firefox/v75.json.gz")])
+def test_a_message_with_names_is_kept(kind: str, profile: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """So are results that are the input with names added."""
+    out = f"out.{kind}"
+    source = str(FIXTURES / "profiles" / profile)
+    texts = []
+    for binaries, words in (
+        (["-b", BIN], "wrote out"),
+        ([], f"{out} kept: names are in it"),
+        (["-b", BIN], "wrote out"),
+    ):
+        assert main([source, *binaries, "-o", out]) == 0
+        assert words in "".join(capsys.readouterr())
+        texts.append(Path(out).read_bytes())
+    assert texts == [texts[0]] * len(texts)
+
+
 def test_frames_of_labels_are_no_names(capsys: pytest.CaptureFixture[str]) -> None:
     """A result with frames of labels alone is replaced; a label that no sample has is told of."""
     assert main([PERF, "-o", "out.pb.gz", "--tagroot", "tid,pod"]) == 0
