@@ -295,4 +295,6 @@ def shown(frame: ShownFrame, before_path: bytes) -> bytes:
 
 def encoded(text: str) -> bytes:
     """Text for the output, without control characters that a file could steer a terminal with."""
-    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text).encode(errors="replace")
+    if not text.isprintable():
+        text = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
+    return text.encode()
