@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import OutputError, printable
-from symbolize.core.files import os_error_text
+from symbolize.core.files import drop_output, os_error_text
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -38,9 +38,7 @@ def print_output(text: str, flush: bool = False) -> None:
         encoding = sys.stdout.encoding or "utf-8"
         print(text.encode(encoding, "backslashreplace").decode(encoding), end="", flush=flush)
     except (OSError, ValueError) as error:
-        # What is left in the buffer would be written again at the end.
-        with suppress(OSError, ValueError, AttributeError), open(os.devnull, "w") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        drop_output()
         if isinstance(error, BrokenPipeError):
             return
         raise OutputError(f"standard output: cannot be written: {os_error_text(error)}") from error

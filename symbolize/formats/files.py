@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, Final, TextIO
 
 from symbolize.core.errors import OutputError, UsageError, printable
-from symbolize.core.files import atomic_file, output_error
+from symbolize.core.files import atomic_file, drop_output, output_error
 
 ENDINGS: Final = (
     *(".gz", ".zst", ".lz4", ".proto", ".heap", ".data", ".trace"),
@@ -91,8 +91,8 @@ def write_pieces(
 ) -> None:
     """Write bytes to a path, to `-` (standard output) or to a binary file object.
 
-    A file appears at its path whole or not at all. Raises OutputError, and UsageError for a terminal that would get
-    what is no text.
+    A file appears at its path whole or not at all. That the reader of a text on standard output wants no more, as
+    `head`, is no failure. Raises OutputError, and UsageError for a terminal that would get what is no text.
     """
     if is_binary and isinstance(destination, str | os.PathLike):
         check_terminal(os.fspath(destination))
@@ -104,7 +104,12 @@ def write_pieces(
     elif destination == STANDARD_OUTPUT:
         if sys.stdout is None:
             raise OutputError("standard output: cannot be written: it is closed")
-        _write_to(pieces, sys.stdout.buffer, "standard output")
+        try:
+            _write_to(pieces, sys.stdout.buffer, "standard output")
+        except OutputError as error:
+            if is_binary or not isinstance(error.__cause__, BrokenPipeError):
+                raise
+            drop_output()
     else:
         name = os.fspath(destination)
         with output_file(name) as file:

@@ -22,7 +22,7 @@ from tests.support import go_writer, jitdump_writer
 from tests.support.dwarf_writer import Unit, die, dwarf_sections, function
 from tests.support.elf_writer import NOTE as SHT_NOTE
 from tests.support.elf_writer import Section, Symbol, build_id_note, elf_file, text
-from tests.support.fixture_files import BINARIES, PARTS
+from tests.support.fixture_files import BINARIES, FIXTURES, PARTS
 from tests.support.gsym_writer import EXAMPLE, UUID_BYTES, gsym_file
 from tests.support.labelled import labelled
 from tests.support.messages import profile_pb2
@@ -474,15 +474,20 @@ def test_damaged_files_are_told_or_inspected(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.process
-def test_reader_that_goes_away(tmp_path: Path) -> None:
-    """A reader that wants no more, as `head`, is no failure: nothing is said of it."""
+@pytest.mark.parametrize(
+    ("words", "is_failure"),
+    [(["inspect"], False), (["--emit", "folded", "-o", "-"], False), (["--emit", "pprof", "-o", "-"], True)],
+)
+def test_reader_that_goes_away(words: list[str], is_failure: bool, tmp_path: Path) -> None:
+    """That the reader of a text wants no more, as `head`, is no failure: nothing is said of it."""
     program = (
         "import os, sys\nread, write = os.pipe()\nos.close(read)\nos.dup2(write, 1)\n"
-        "from symbolize.cli import main\nsys.exit(main(['inspect', sys.argv[1]]))"
+        "from symbolize.cli import main\nsys.exit(main(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", program, str(BINARIES / "gcc-pie" / "ledger")]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=BINARIES.parent.parent)
-    assert (run.returncode, run.stderr) == (0, "")
+    command = [sys.executable, "-c", program, *words, str(FIXTURES / "profiles/gperftools/ledger-gcc-pie.prof")]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == is_failure
+    assert ("standard output: cannot be written" in run.stderr) == is_failure
 
 
 def test_shares_of_negative_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
