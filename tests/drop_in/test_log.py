@@ -376,7 +376,7 @@ def test_thread_sanitizer(log: Command) -> None:
             1,
         ),
         ("main.f(...)\nnon-Go function at pc=0x4689a0\n", 0),
-        ("@[\n    55da5e1af390\n    55da5e1af3cf\n]: 1\n", 1),
+        ("@[\n    55da5e1af390\n    0x401380\n]: 1\n    1000 4013\n", 1),
         ("@[\n    __strcmp_evex+56\n    55da5e1af390\n]: 1\n", 0),
     ],
 )
@@ -399,8 +399,8 @@ def test_signal_frames(log: Command) -> None:
 
 
 def test_offset_from_the_first_byte(log: Command, tmp_path: Path) -> None:
-    """Offsets of systemd's frames count from where a file begins in memory, which is not vaddr 0 in a program that is
-    not position independent; Python's have none there, and a symbol has its vaddr (R510, addresses of each form)."""
+    """Offsets of systemd's frames count from where a file begins in memory, which is not vaddr 0 in a program at a
+    fixed address; Python's and glibc's have none there, and a symbol has its vaddr (R510, addresses of each form)."""
     place = tmp_path / ".build-id" / "aa" / "bbbbbb.debug"
     place.parent.mkdir(parents=True)
     code = Section(".text", bytes(0x40), flags=ALLOC | EXEC, address=0x401000)
@@ -410,10 +410,17 @@ def test_offset_from_the_first_byte(log: Command, tmp_path: Path) -> None:
     frames = [
         b"#1  0x0000000000401008 n/a (p + 0x8)",
         *(b'  Binary file "/p"%b [0x401008]' % at for at in (b"", b", at f+0x8")),
+        b"/x/p[0x401008]",
+        b"a[0x401008] = 1, b[0x40]",
     ]
     found = log(b"Module /p with build-id aabbbbbb\n" + b"\n".join(frames), "-b", str(tmp_path))
-    assert found.out.splitlines()[1:] == [frames[0] + b" f", frames[1] + b" f", frames[2]]
-    assert b"systemd-coredump 1 of 1, Python 2 of 2" in found.err
+    assert found.out.splitlines()[1:] == [
+        *(each + b" f" for each in frames[:2]),
+        frames[2],
+        frames[3] + b" f",
+        frames[4],
+    ]
+    assert b"systemd-coredump 1 of 1, Python 2 of 2, glibc 1 of 1" in found.err
 
 
 def test_demangled_symbols(log: Command, tmp_path: Path) -> None:

@@ -349,6 +349,13 @@ FORMS: Final = (
         completed=glibc_frame,
     ),
     Form(
+        "glibc",
+        (b"[0x",),
+        # a program at a fixed address
+        re.compile(rb"(?:^|(?<=\s))(?P<file>[^\s()\[\]]{1,1024})\[0x(?P<address>[0-9a-f]{5,16})\]$", re.MULTILINE),
+        At.RETURN,
+    ),
+    Form(
         "kernel",
         (b"+0x",),
         re.compile(
@@ -377,7 +384,8 @@ ADDRESS: Final = Form(
     "address",
     (),
     re.compile(
-        rb"^\s{1,40}(?:0x)?(?P<address>[0-9a-f]{8,16})(?P<end>)(?: \(?\[unknown\]\)?| \(\[unknown\]\))?\s{0,8}$",
+        rb"^\s{1,40}(?:0x(?=[0-9a-f]{5})|(?=[0-9a-f]{8}))(?P<address>[0-9a-f]{5,16})(?P<end>)"
+        rb"(?: \(?\[unknown\]\)?| \(\[unknown\]\))?\s{0,8}$",
         re.MULTILINE,
     ),
     At.RETURN,

@@ -37,7 +37,7 @@ MARKERS: Final = LineMarkers(
 MAX_KEPT: Final = 1 << 18
 """Marked lines that are remembered from the survey."""
 PC_ALONE: Final = re.compile(rb'"pc": ?"0x[0-9a-f]{1,16}",\s*\Z')
-ADDRESS_LINES: Final = re.compile(rb"^[ \t]{1,40}(?:0x)?[0-9a-f]{8,16}(?: \(?\[|\s{0,8}$)", re.MULTILINE)
+ADDRESS_LINES: Final = re.compile(rb"^[ \t]{1,40}(?:0x[0-9a-f]{5,16}|[0-9a-f]{8,16})(?: \(?\[|\s{0,8}$)", re.MULTILINE)
 
 
 class FoundFrame(NamedTuple):
