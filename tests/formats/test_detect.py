@@ -199,7 +199,7 @@ def test_what_is_no_profile(content: bytes, looks: str) -> None:
         (b"!<arch>\ndebian-binary   14", "a Debian package", "`dpkg-deb -x"),
         (b"!<arch>\na.o/            14", "a static library", ""),
         (b"\xed\xab\xee\xdb\3\0", "an RPM package", "`rpm2cpio"),
-        (b"\xdc\xdfJSLB\x01\0\x01\0\0\0", "a profile of the Firefox Profiler in slabs", "as .json.gz"),
+        (b"\xdc\xdfJSLB\x02\0\x01\0\0\0", "a profile of the Firefox Profiler in slabs", "as .json.gz"),
         (b'{"traceEvents":[]}', "a trace of Chrome", "ui.perfetto.dev"),
         (b'[{"name":"a","ph":"B"}]', "a trace of Chrome", "ui.perfetto.dev"),
         (b"goroutine 1 [running]:\nmain.main()\n", "stacks of goroutines", "without debug"),

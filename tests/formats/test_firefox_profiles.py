@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import struct
 import time
 from collections.abc import Iterator
 from io import BytesIO
@@ -16,6 +17,7 @@ from symbolize.cli.main import main
 from symbolize.core.errors import InputError
 from symbolize.formats import load, load_all
 from symbolize.formats.firefox.gecko import named as named_frame
+from symbolize.formats.firefox.slabs import Slabs
 from tests.support.fixture_files import FIXTURES
 
 PROFILES = FIXTURES / "profiles/firefox"
@@ -719,3 +721,113 @@ def test_names_of_stacks_that_no_sample_has_with_times(tmp_path: Path) -> None:
     found = [written(profile, tmp_path, *options) for options in ([], ["--timestamps"])]
     assert found[0] == found[1]
     assert Shown(found[0], 0).cause()[-1][0][:2] != "0x"
+
+
+KINDS = ("i1", "u1", "<i2", "<u2", "<i4", "<u4", "<f4", "<f8", "<i8", "<u8")
+
+
+class SlabWriter:
+    """A container of the Firefox Profiler, by its layout: a table of slabs behind a header, JSON among them."""
+
+    def __init__(self) -> None:
+        self.slabs: list[tuple[int, bytes]] = []
+
+    def add(self, kind: int, data: bytes) -> dict[str, int]:
+        """What stands for a slab."""
+        self.slabs.append((kind, data))
+        return {"$s": len(self.slabs) - 1}
+
+    def moved(self, value: Any) -> Any:
+        """A value whose lists are in slabs: of numbers in the narrowest type, of others as JSON."""
+        if isinstance(value, dict):
+            return {key: self.moved(each) for key, each in value.items()}
+        if not isinstance(value, list) or not value:
+            return value
+        if all(type(each) in (int, float) for each in value):
+            for kind, name in enumerate(KINDS):
+                array = np.array(value, name) if all(fits(each, name) for each in value) else None
+                if array is not None and array.tolist() == value:
+                    return self.add(kind, array.tobytes())
+        return self.add(10, json.dumps([self.moved(each) for each in value]).encode())
+
+    def written(self, root: Any, version: int = 1) -> bytes:
+        """The container with a root."""
+        self.add(10, json.dumps(root).encode())
+        count = len(self.slabs)
+        head = b"\xdc\xdfJSLB\x01\0" + struct.pack("<III", version, count, count - 1)
+        table, body, begin = b"", b"", len(head) + 12 * count
+        for kind, data in self.slabs:
+            body += bytes(-(begin + len(body)) % 8)  # readers map the arrays as they are
+            table += struct.pack("<III", kind, begin + len(body), len(data))
+            body += data
+        return head + table + body
+
+
+def fits(value: float, name: str) -> bool:
+    """Whether a type holds a number of the kind that it is."""
+    if name[-2] == "f" or isinstance(value, float):
+        return name[-2] == "f" and isinstance(value, float)
+    info = np.iinfo(name)
+    return bool(info.min <= value <= info.max)
+
+
+@pytest.mark.parametrize("version", [24, 75])
+def test_slabs(version: int, tmp_path: Path) -> None:
+    """A container is read as the JSON that has its lists in place, and gets the same names (R498, slabs of Firefox'
+    profiles)."""
+    profile, slabs = read(original(version)), SlabWriter()
+    path = tmp_path / "x.jslb"
+    path.write_bytes(slabs.written(slabs.moved(profile)))
+    assert {kind for kind, _ in slabs.slabs} >= {0, 2, 6, 10}
+    assert (
+        main([str(path), "-b", str(BINARIES), "-q", "--no-cache", "--demangle", "none", "-o", str(path) + ".json"]) == 0
+    )
+    assert read(tmp_path / "x.jslb.json") == named(version, tmp_path / "y.json")
+
+
+def test_numbers_of_slabs() -> None:
+    """Numbers of all types, and what JSON has no number for; text that looks like a placeholder is none."""
+    slabs = SlabWriter()
+    root: dict[str, Any] = {
+        "text": '{"$s":0}',
+        "empty": slabs.add(7, b""),
+        "odd": slabs.add(6, np.array([1, np.nan], "<f4").tobytes()),
+    }
+    expected: dict[str, Any] = {"text": '{"$s":0}', "empty": [], "odd": [1.0, None]}
+    for kind, name in enumerate(KINDS):
+        values = (
+            [0.5, -1e300 if name == "<f8" else 2.0]
+            if "f" in name
+            else [int(np.iinfo(name).min), int(np.iinfo(name).max)]
+        )
+        root[name], expected[name] = slabs.add(kind, np.array(values, name).tobytes()), values
+    found = json.loads(Slabs(memoryview(slabs.written(root)), "x").text())
+    assert found == expected
+
+
+def bomb() -> bytes:
+    """Slabs of which each stands eight times in the next one."""
+    slabs = SlabWriter()
+    slabs.add(10, b"")
+    for number in range(12):
+        slabs.add(10, b'{"$s":%d}' % number * 8)
+    return slabs.written({"a": {"$s": 12}})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bomb(),
+        SlabWriter().written({"a": {"$s": 7}}),
+        SlabWriter().written({"a": {"$s": 0}}),
+        SlabWriter().written({}, version=2),
+        SlabWriter().written({})[:21],
+        SlabWriter().written({})[:-1],
+        b"\xdc\xdfJSLB\x01\0" + struct.pack("<III", 1, 1 << 31, 0),
+        b"\xdc\xdfJSLB\x01\0" + struct.pack("<IIIIII", 1, 1, 0, 3, 12, 7),
+    ],
+)
+def test_damaged_slabs(data: bytes) -> None:
+    """One sentence, soon."""
+    with pytest.raises(InputError, match=r"x\.jslb: is (damaged at offset|a container of version 2)"):
+        Slabs(memoryview(data), "x.jslb").text()

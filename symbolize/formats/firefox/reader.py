@@ -7,9 +7,11 @@ import numpy as np
 
 from symbolize.core.arrays import NONE, Bool, Float64, Int64, distinct_inverse, offsets_of, pair, ranges, unpair
 from symbolize.formats.content import Content
+from symbolize.formats.firefox import SLABS
 from symbolize.formats.firefox.document import JsonText, Members
 from symbolize.formats.firefox.forest import Forest, encoded
 from symbolize.formats.firefox.gecko import GeckoRecording
+from symbolize.formats.firefox.slabs import Slabs
 from symbolize.formats.firefox.tables import IN_CALLS, LARGEST, Document, Thread, number_of
 from symbolize.formats.model import LoadedProfile, LoadOptions
 from symbolize.formats.samples import value_type
@@ -53,7 +55,10 @@ class ThreadSamples(NamedTuple):
 
 def read(content: Content, options: LoadOptions) -> list[LoadedProfile]:
     """The profile of a content, with its `document` if it is a processed one. Raises InputError."""
-    text = JsonText(content.whole(), content.name)
+    data = content.whole()
+    if bytes(data[: len(SLABS)]) == SLABS:
+        data = memoryview(Slabs(data, content.name).text())
+    text = JsonText(data, content.name)
     members = text.members(text.root())
     meta = text.members(members["meta"]) if "meta" in members else {}
     if "preprocessedProfileVersion" in meta:
