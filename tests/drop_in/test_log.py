@@ -29,6 +29,7 @@ from symbolize.drop_in.log.text import (
 from symbolize.elf import ElfImage, inside_calls
 from tests.support.drop_ins import SPECTRA, Output, other, own
 from tests.support.elf_writer import ALLOC, ET_EXEC, EXEC, Section, Segment, Symbol, elf_file
+from tests.support.fixture_files import FIXTURES
 from tests.support.needs import find
 
 BUILD_ID = "fddfb64b84f1b9151c2c4bfbd662e7eb392cb1d0"
@@ -314,7 +315,7 @@ def test_tables_that_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = [maps().replace("spectra", name) for name in "abc"]
     modules = modules_of("".join(tables).encode())
     found = [modules.at(BASE + RETURN, i * len(tables[0])) for i in range(3)]
-    assert [row and row.file for row in found] == [None, "b", "c"]
+    assert [row and row.file for row in found] == [None, "/srv/b", "/srv/c"]
 
 
 def test_repeated_lists() -> None:
@@ -437,6 +438,22 @@ def test_demangled_symbols(log: Command, tmp_path: Path) -> None:
     ]
     for line, count in frames:
         assert b"PyTorch %d of 1" % count in log(line, "-b", str(tmp_path)).err
+
+
+def test_two_files_of_one_name(log: Command, tmp_path: Path) -> None:
+    """The path below a folder decides, as a frame or a table has it; the name alone does not."""
+    for folder, binary in (("srv", SPECTRA), ("old", FIXTURES / "bin" / "gcc-pie" / "spectra")):
+        (tmp_path / folder).mkdir()
+        shutil.copy(binary, tmp_path / folder / "spectra")
+    frame = f"C  [spectra+{RETURN:#x}]"
+    for text, is_named in (
+        (f"{frame}\n", False),
+        (f"{frame}\n{maps()}", True),
+        (f"{frame}\n{maps()}{maps().replace('/srv', '/old').replace('5555', '6555')}", False),
+        (f"/srv/spectra(+{RETURN:#x}) [{BASE + RETURN:#x}]\n", True),
+        (f"/new/spectra(+{RETURN:#x}) [{BASE + RETURN:#x}]\n", False),
+    ):
+        assert (AT in log(text.encode(), "-b", str(tmp_path)).out.decode()) == is_named
 
 
 def test_recorded_path_is_not_opened(log: Command) -> None:

@@ -43,7 +43,7 @@ class NameStyle(Enum):
 
 
 class TraceFrame(NamedTuple):
-    """A frame in a text: the file by the base name of its recorded path and by its build id (each may be empty), and
+    """A frame in a text: the file by its recorded path or name and by its build id (each may be empty), and
     an offset, a symbol with an offset and maybe a size, or an address in memory, as far as the text has them.
 
     What is before `start` stays before the names, what is behind `end` stays behind them. `has_name`: the text names
@@ -141,7 +141,7 @@ def glibc_frame(frame: TraceFrame, match: re.Match[bytes], _before: bytes) -> Tr
     before = match.string[max(match.start() - MAX_PATH, line_begin) : match.start()]
     if not frame.address or frame.offset == 0:
         return None
-    return frame._replace(file=base_name(BORDER.split(before)[-1]), has_name=bool(frame.symbol))
+    return frame._replace(file=path_text(BORDER.split(before)[-1]), has_name=bool(frame.symbol))
 
 
 def android_frame(frame: TraceFrame, match: re.Match[bytes], _before: bytes) -> TraceFrame | None:
@@ -428,7 +428,7 @@ def frame_of(form: Form, match: re.Match[bytes], before: bytes) -> TraceFrame | 
         match.end("start") if "start" in groups else match.start(),
         match.start("end") if "end" in groups else match.end(),
         At.EXACT if is_exact else form.at,
-        base_name(groups.get("file") or b""),
+        path_text(groups.get("file") or b""),
         (groups.get("id") or b"").decode(),
         form.base,
         number("offset"),
@@ -443,6 +443,6 @@ def frame_of(form: Form, match: re.Match[bytes], before: bytes) -> TraceFrame | 
     return form.completed(frame, match, before) if form.completed else frame
 
 
-def base_name(path: bytes) -> str:
-    """The last part of a recorded path, which is never opened by itself."""
-    return path.rpartition(b"/")[2].decode(errors="surrogateescape")
+def path_text(path: bytes) -> str:
+    """A recorded path, which is never opened by itself."""
+    return path.decode(errors="surrogateescape")

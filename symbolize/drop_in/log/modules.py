@@ -9,7 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
-from symbolize.drop_in.log.forms import base_name
+from symbolize.core.mapped_names import base_name
+from symbolize.drop_in.log.forms import path_text
 
 MAX_ROWS: Final = 1 << 16
 """Modules and build ids of a text that are remembered; with one more all are forgotten, and no frame in front of it
@@ -107,6 +108,7 @@ class TextModules:
     def __init__(self) -> None:
         self._tables: list[ModuleTable] = []
         self._ids: dict[str, list[tuple[int, str]]] = {}
+        self._paths: dict[str, str] = {}
         self._count = 0
         self._listed = 0
         self._begin = 0
@@ -148,6 +150,7 @@ class TextModules:
         """Forget all that stands in front of `place`."""
         self._tables.clear()
         self._ids.clear()
+        self._paths.clear()
         self._count, self._begin = 0, place
 
     def _read_list(self, text: bytes, begin: int, place: int) -> int:
@@ -171,6 +174,8 @@ class TextModules:
         if not row.start < row.limit:
             return
         self._count += 1
+        name = base_name(row.file)
+        self._paths[name] = row.file if self._paths.get(name, row.file) == row.file else name
         if not self._tables or not self._tables[-1].add(row):
             self._tables.append(ModuleTable(place))
             self._tables[-1].add(row)
@@ -198,9 +203,13 @@ class TextModules:
             found = row
         return found
 
+    def path(self, file: str) -> str:
+        """The path of a file as the tables have it, if they have one of its name; else the file."""
+        return file if "/" in file else self._paths.get(file, file)
+
     def build_id(self, key: str, place: int) -> str:
-        """The build id of a file by its name, or of what is remembered by a key; empty if the text has none, or if it
-        may be forgotten."""
+        """The build id of a file by its base name, or of what is remembered by a key; empty if the text has none, or if
+        it may be forgotten."""
         known = self._ids.get(key)
         if not known or place < self._begin:
             return ""
@@ -211,7 +220,7 @@ class TextModules:
 def row_of(kind: str, match: re.Match[bytes]) -> TextModule:
     """The module in a line of a table."""
     groups = match.groupdict()
-    start, file = int(groups["start"], 16), base_name(groups["path"].strip().removesuffix(b" (deleted)"))
+    start, file = int(groups["start"], 16), path_text(groups["path"].strip().removesuffix(b" (deleted)"))
     if kind == "base":
         return TextModule("base", start, start + MAX_REACH, 0, file, groups["id"].replace(b"-", b"").decode().lower())
     limit, offset = int(groups["limit"], 16), int(groups.get("offset") or b"0", 16)
@@ -224,7 +233,7 @@ def keys_of(match: re.Match[bytes]) -> Iterator[str]:
     if groups.get("base"):
         yield base_key(int(groups["base"], 16))
     if groups.get("path"):
-        yield base_name(groups["path"])
+        yield base_name(path_text(groups["path"]))
     if "kernel" in groups:
         yield KERNEL
     if len(groups) == 1:

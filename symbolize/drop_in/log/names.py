@@ -9,6 +9,7 @@ import numpy as np
 from symbolize.binaries import is_build_id
 from symbolize.core.arrays import TOP, Bool, UInt64
 from symbolize.core.errors import SymbolizeError, printable
+from symbolize.core.mapped_names import base_name
 from symbolize.core.verdict import Verdict
 from symbolize.drop_in.addresses import Addresses, Place, ShownFrame
 from symbolize.drop_in.binaries import Binaries, Wanted
@@ -37,7 +38,7 @@ NO_NAME: Final = "the file has no name there"
 
 
 class Key(NamedTuple):
-    """A file as texts name it: its base name, and its build id if there is one."""
+    """A file as texts name it: its path or name, and its build id if there is one."""
 
     file: str
     build_id: str
@@ -177,12 +178,14 @@ def target_of(frame: TraceFrame, modules: TextModules, place: int) -> Target | N
         build_id = modules.build_id(base_key(frame.loaded_at), place)
         return Target(Key("", build_id)) if build_id else None
     if frame.offset is not None and (frame.file or build_id):
-        key = KERNEL if frame.form == "kernel" and frame.file == KERNEL else frame.file
-        return Target(Key(frame.file, build_id or modules.build_id(key, place)))
+        key = KERNEL if frame.form == "kernel" and frame.file == KERNEL else base_name(frame.file)
+        return Target(Key(modules.path(frame.file), build_id or modules.build_id(key, place)))
     row = modules.at(frame.address, place) if frame.address is not None else None
     if row is not None:
-        return Target(Key(row.file, row.build_id or modules.build_id(row.file, place)), row)
-    return Target(Key(frame.file, modules.build_id(frame.file, place))) if frame.file else None
+        return Target(Key(row.file, row.build_id or modules.build_id(base_name(row.file), place)), row)
+    if not frame.file:
+        return None
+    return Target(Key(modules.path(frame.file), modules.build_id(base_name(frame.file), place)))
 
 
 def spellings(file: str) -> list[str]:
