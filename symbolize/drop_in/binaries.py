@@ -16,6 +16,7 @@ from symbolize.core.records import record
 from symbolize.elf import read_build_id
 from symbolize.resolve.module import Module, open_module
 from symbolize.resolve.opened import BinaryPool
+from symbolize.resolve.providers.kernel import release_in
 from symbolize.symbols import TableCache
 
 MAX_OPEN: Final = 64
@@ -85,11 +86,15 @@ class Binaries(Closeable):
             raise InputError(wanted.name, "cannot be opened again")
         return module
 
-    def called(self, name: str) -> str | None:
+    def called(self, name: str, release: str = "") -> str | None:
         """The path of the one file in the folders that has a name, or of the one build that has; None for none or
-        several (R144, unverified matches)."""
+        several (R144, unverified matches). With the release of a kernel those do not count whose path has another
+        one (R465, other kernels)."""
         found = find_binary(self._index, "", name)
-        return found.paths[0] if found.paths and found.reason == Reason.SYMBOLIZED else None
+        matches = [match for _, match in found.candidates] if release and found.candidates else [found]
+        paths = [match.paths[0] for match in matches if match.paths and match.reason == Reason.SYMBOLIZED]
+        paths = [path for path in paths if not release or release_in(path) in ("", release)]
+        return paths[0] if len(paths) == 1 else None
 
     def has_symbol_table(self, wanted: Wanted) -> bool:
         """Whether the file that was opened has a table of all symbols itself, not only its debug file."""

@@ -1,5 +1,6 @@
 """Is this vmlinux, or list of symbols, of the kernel that ran, and where was that moved to (KASLR)?"""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -44,6 +45,12 @@ MACHINES: Final = {
     "EM_LOONGARCH": ("loongarch",),
 }
 """How the machines of ELF files that kernels are known for begin in the words of uname."""
+
+OWN_RELEASE: Final = {
+    ".modinfo": re.compile(rb"(?<!\w)vermagic=([\w.+~-]{1,64}) "),
+    ".rodata": re.compile(rb"Linux version ([\w.+~-]{1,64}) \("),
+}
+"""Where a module, and the kernel, have the release that they are of."""
 
 
 class RecordedKernel(NamedTuple):
@@ -117,6 +124,18 @@ class Comparison(NamedTuple):
     def text(self) -> str:
         """What is the same, in words."""
         return f"same {' and '.join(self.agrees)} of the kernel" if self.agrees else "nothing contradicts it"
+
+
+def own_release(images: Iterable[ElfImage]) -> str:
+    """The release of the kernel that files of one binary are, or are a module of, as their data say; empty if they do
+    not, as debug files."""
+    for image in images:
+        for name, pattern in OWN_RELEASE.items():
+            contents = image.contents(name)
+            match = pattern.search(contents) if contents is not None else None
+            if match is not None:
+                return match[1].decode()
+    return ""
 
 
 def compare(recorded: RecordedKernel, file: KernelFile) -> Comparison:

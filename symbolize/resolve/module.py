@@ -68,6 +68,14 @@ class Module(Pooled):
                 ((begin - shift) & TOP, (end - shift) & TOP) for begin, end in binary.symbol_bounds(name, is_demangled)
             ]
 
+    def next_symbol(self, vaddr: int) -> int | None:
+        """Where the first symbol behind `vaddr` begins; None if there is none, in a relocatable file none in the same
+        section. Raises as `answer`."""
+        shift = int(self._shift)
+        with self.used() as binary:
+            found = binary.next_symbol((vaddr + shift) & TOP)
+        return None if found is None else (found - shift) & TOP
+
     @contextmanager
     def used(self) -> Iterator[Binary]:
         """The binary, for this caller alone. Raises SymbolizeError if it was closed meanwhile."""

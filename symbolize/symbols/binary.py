@@ -320,6 +320,19 @@ class Binary:
         ends = np.where(layer.sized[rows], layer.end[rows], layer.vaddr[rows])
         return sorted(set(zip(layer.vaddr[rows].tolist(), ends.tolist(), strict=True)))
 
+    def next_symbol(self, vaddr: int) -> int | None:
+        """Where the first symbol behind `vaddr` begins; None if there is none, in a relocatable file none in the same
+        section."""
+        with self.reading():
+            _, starts = self._symbols.by_vaddr
+        row = int(np.searchsorted(starts, np.uint64(vaddr), side="right"))
+        found = int(starts[row]) if row < len(starts) else None
+        if found is not None and self.loaded.is_relocatable:
+            for _, begin, size in self.loaded.loaded_sections:
+                if begin <= vaddr < begin + size:
+                    return found if found < begin + size else None
+        return found
+
     def _functions_at(self, vaddrs: UInt64) -> FunctionsAt:
         layer = self._symbols
         if not len(layer.start):

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -134,10 +135,10 @@ def test_kernel(log: Command, tmp_path: Path) -> None:
     lines = [
         ("[   12.3] RIP: 0010:main+0x91/0x5d0", names),
         ("[   12.3]  main+0x92/0x5d0", names),
-        ("[   12.3]  ? main+0x92/0x5c3 [snd_usb]", names),
+        ("[   12.3]  ? main+0x92/0x5d0 [snd_usb]", names),
         ("pc : main+0x91/0x5d0", names),
         ("[   12.3]  main+0x92/0x900", ""),
-        ("[   12.3]  main+0x92/0x5c2", ""),  # smaller than the function is
+        ("[   12.3]  main+0x92/0x5c3", ""),  # the kernel counts up to the next function
         ("[   12.3]  main+0x92/0x5d0 [other]", ""),
         ("[   12.3]  nosuch+0x92/0x5d0", ""),
         ("[<ffffffff81234567>] 0xffffffff81234567", ""),
@@ -189,7 +190,147 @@ FORMS = {
     "seastar": f"App with build-id {BUILD_ID}\nReactor stalled. Backtrace: 0x2381[] /x/spectra+0x2381[]\n"
     "Backtrace:\n  0x2381[]\n  0x2381[]\nno 0x2381\n",
     "kernel": f"CPU: 1 PID: 2 Comm: x Not tainted 6.1 #1 {BUILD_ID}\n main+0x42/0x5d0|\n",
+    "kernel with its kind of preemption": f"CPU: 1 PID: 2 Comm: x Tainted: G W 6.16 #1 PREEMPT(lazy)  {BUILD_ID}\n"
+    " main+0x42/0x5d0|\n",
 }
+
+
+STOPPED = (
+    "RIP: 0010:{}",
+    "RIP: 0010:[<ffffffff81234567>]  [<ffffffff81234567>] {}",
+    "RIP  [<ffffffff81234567>] {}",
+    "EIP is at {}",
+    "IP: [<ffffffff81234567>] {}",
+    "NIP [c0000000007f0ac4] {}",
+    "--- interrupt: 300 at {}",
+    "--- Exception: c01 (System Call) at {}",
+    "pc : {}",
+    "PC is at {}",
+    "epc : {}",
+    "epc   : ffffffff80234567 {}",
+    "  ERA: 9000000000223344 {}",
+    "Krnl PSW : 0704c00180000000 000000000012ab34 ({})",
+    "Last Breaking-Event-Address:\n [<000000000012ab34>] {}",
+    " IAOQ[1]: {}",
+    "TPC: <{}>",
+    "PC: [<00012344>] {}",
+    "[ERET  ]: {}",
+    "NMI backtrace for cpu 1 skipped: idling at {}",
+    "BUG: KFENCE: use-after-free read in {}",
+    " {} (P)",
+    "WARNING: CPU: 0 PID: 9 at kernel/x.c:12 {}",
+    "WARNING: CPU: 0 PID: 9 at {}",
+    "WARNING: kernel/x.c:12 at {}, CPU#0: sh/9",
+)
+RETURNS = (
+    " {}",
+    " ? {}",
+    "lr : {}",
+    " ra : {}",
+    "LR [c0000000007f0ac4] {}",
+    " [<ffffffff80002222>] {}",
+    "BUG: KASAN: use-after-free in {}",
+    "(show_stack+0x0/0x14) from [<c000d5d0>] ({})",
+    "alice-PC kernel:  {}",
+    "WARNING: at kernel/x.c:12 {}()",
+    "WARNING: can't access registers at {}",
+)
+
+
+BEHIND = "std_function.h:252"
+"""What is in the names of the code behind the call."""
+
+
+def kernel_names(log: Command, lines: Sequence[str], folder: Path) -> list[str]:
+    """What the names of `main+0x1e3/0x5d0` in each line of a text are."""
+    texts = [line.format("main+0x1e3/0x5d0|") for line in lines]
+    found = log("\n".join(texts).replace("|", "").encode(), "-b", str(folder)).out.decode()
+    pattern = "\n".join(re.escape(text).replace(r"\|", "(.*)") for text in texts)
+    match = re.fullmatch(pattern, found)
+    assert match is not None
+    return list(match.groups())
+
+
+def test_where_the_kernel_stopped(log: Command, tmp_path: Path) -> None:
+    """Behind a call other code follows: what a machine prints of the place where it stopped, or warned, is looked up
+    as it is, all others in the call (R510, addresses of each form)."""
+    shutil.copy(SPECTRA, tmp_path / "vmlinux")
+    exact, called = (kernel_names(log, lines, tmp_path) for lines in (STOPPED, RETURNS))
+    assert exact == [exact[0]] * len(STOPPED)
+    assert called == [called[0]] * len(RETURNS)
+    assert BEHIND in exact[0] and "main" in called[0] and BEHIND not in called[0]
+
+
+def test_backtrace_from_where_the_kernel_stopped(log: Command, tmp_path: Path) -> None:
+    """A backtrace may begin with the place where the kernel stopped; the link register, and other backtraces, may have
+    the same address, and return to it (R510, addresses of each form)."""
+    shutil.copy(SPECTRA, tmp_path / "vmlinux")
+    found = kernel_names(log, ["pc : {}", "lr : {}", "Call trace:\n {}", "freed by:\n {}"], tmp_path)
+    assert [BEHIND in each for each in found] == [True, False, True, False]
+    assert BEHIND not in kernel_names(log, [" {}"], tmp_path)[0]
+
+
+@pytest.mark.parametrize(
+    ("machine", "line", "is_exact"), [("ARM", -3, False), ("PPC64", -3, True), ("SPARCV9", 0, True)]
+)
+def test_machines_of_kernels(machine: str, line: int, is_exact: bool, log: Command, tmp_path: Path) -> None:
+    """ARM warns by a call, PowerPC by a trap; SPARC keeps the address of the call (R510, addresses of each form)."""
+    data = bytearray(SPECTRA.read_bytes())
+    number = {"ARM": 40, "PPC64": 21, "SPARCV9": 43}[machine]
+    data[18:20] = number.to_bytes(2, "little")  # e_machine
+    (tmp_path / "vmlinux").write_bytes(data)
+    lines = RETURNS if machine == "SPARCV9" else STOPPED
+    assert (BEHIND in kernel_names(log, [lines[line]], tmp_path)[0]) == is_exact
+
+
+def test_sizes_of_the_kernel(log: Command, tmp_path: Path) -> None:
+    """The kernel counts up to the next symbol, also from one without a size. One other size may be a damaged line, two
+    are another build's, of which nothing gets names (R386, files of texts)."""
+    shutil.copy(SPECTRA, tmp_path / "vmlinux")
+    right, unsized = "main+0x42/0x5d0", "deregister_tm_clones+0x5/0x30"
+    others = ["main+0x42/0x5c3", "_start+0x12/0x40"]
+    assert b"kernel 2 of 2" in log(f" {right}\n {unsized}\n".encode(), "-b", str(tmp_path)).err
+    assert b"kernel 1 of 2" in log(f" {right}\n {others[0]}\n".encode(), "-b", str(tmp_path)).err
+    text = "".join(f" {each}\n" for each in [right, *others]).encode()
+    found = log(text, "-b", str(tmp_path))
+    assert found.out == text
+    assert b"vmlinux: is of another build" in found.err
+
+
+def release_line(release: str) -> str:
+    """What the kernel prints of itself in front of a backtrace."""
+    return f"CPU: 1 UID: 0 PID: 9 Comm: a #1 b Tainted: G        W  OE      {release} #1  Debian 6.1-2\n"
+
+
+def test_kernel_of_the_release(log: Command, tmp_path: Path) -> None:
+    """Of several kernels and modules that of the release in the text counts, by the folder or the name of the file
+    (R465, other kernels)."""
+    other_build = SPECTRA.parent.parent / "gcc-pie" / "spectra"
+    for release, file in (("6.1-a", SPECTRA), ("6.2", other_build)):
+        (tmp_path / "lib/modules" / release / "kernel").mkdir(parents=True)
+        shutil.copy(file, tmp_path / "lib/modules" / release / "kernel/loop.ko")
+        shutil.copy(file, tmp_path / f"vmlinux-{release}")
+    line = " main+0x42/0x5d0\n main+0x42/0x5d0 [loop]\n"
+    for first in (release_line("6.1-a"), "Linux version 6.1-a (a@b) (gcc)\n"):
+        assert log((first + line).encode(), "-b", str(tmp_path)).out.decode().count(AT) == 2
+    for first in (release_line("6.2"), release_line("6.3"), ""):
+        assert log((first + line).encode(), "-b", str(tmp_path)).out.decode() == first + line
+
+
+def test_kernel_of_another_release(log: Command, tmp_path: Path) -> None:
+    """A kernel that says itself that it is of another release is refused (R465, other kernels)."""
+    data = bytearray(SPECTRA.read_bytes())
+    with ElfImage.open(SPECTRA) as image:
+        section = image.find(".rodata")
+    assert section is not None
+    banner = b"Linux version 6.1-a (a@b)"
+    data[section.file_offset : section.file_offset + len(banner)] = banner
+    (tmp_path / "vmlinux").write_bytes(data)
+    text = " main+0x42/0x5d0\n"
+    assert AT in log((release_line("6.1-a") + text).encode(), "-b", str(tmp_path)).out.decode()
+    found = log((release_line("6.1-b") + text).encode(), "-b", str(tmp_path))
+    assert AT not in found.out.decode()
+    assert b"vmlinux: is of Linux 6.1-a, and the text is of 6.1-b" in found.err
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -200,7 +341,7 @@ def test_form(form: str, log: Command, tmp_path: Path) -> None:
     text, expected = re.sub(r"\||\[\]|\?(?=\n)", "", pattern), pattern.replace("|", f" {AT}").replace("[]", f" [{AT}]")
     path = tmp_path / "log.txt"
     path.write_text(text)
-    shutil.copy(SPECTRA, tmp_path / ("vmlinux" if form == "kernel" else "spectra"))
+    shutil.copy(SPECTRA, tmp_path / ("vmlinux" if form.startswith("kernel") else "spectra"))
     for found in (log(None, str(path), "-b", str(tmp_path)), log(text.encode(), "-b", str(tmp_path))):
         assert found.out.decode() == expected.replace("?\n", "\n")
         count = expected.count(AT)

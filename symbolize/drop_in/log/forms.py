@@ -16,11 +16,16 @@ MAX_PATH: Final = 1024
 
 
 class At(Enum):
-    """What the address of a frame is: an instruction that was executed, one in the call, or where a call returns to."""
+    """What the address of a frame is: an instruction that was executed, one in the call, or where a call returns to.
+
+    WARNING is where the kernel warned: an instruction that traps or, on machines without one, where the call of the
+    function returns to that prints the warning.
+    """
 
     EXACT = "exact"
     CALL = "call"
     RETURN = "return"
+    WARNING = "warning"
 
 
 class Base(Enum):
@@ -96,8 +101,26 @@ NO_NAMES: Final = {b"", b"??", b"n/a", b"<unknown>", b"<null>", b"<unknown funct
 UNNAMED: Final = re.compile(rb"___lldb_unnamed_symbol")
 TRAMPOLINE: Final = re.compile(rb"<signal handler called>|\b__restore_rt\b|\b__kernel_rt_sigreturn\b")
 """What a line has in front of the frame that a signal interrupted, whose address is exact."""
-EXACT: Final = re.compile(rb"(?:RIP|EIP|NIP)\b|\bpc : |PC is at ")
-"""What the kernel prints before the address at which it stopped, which is none to return to."""
+EXACT: Final = re.compile(
+    rb"(?:\b(?:RIP|EIP|NIP)\b:?|\b(?:IP|PC|TPC|pc|epc|ERA|Krnl PSW)\s{0,3}:|\b(?:EIP|PC|pc|ip) is at|"
+    rb"\bIAOQ\[[01]\]:|\[ERET {0,2}\]:|\bidling at|\b(?:interrupt|Exception): [^\n:]{1,40} at|"
+    rb"\bKFENCE: \S{1,20} (?:read|write) in)"
+    rb"[\s:]{0,4}(?:[0-9a-f]{4}:)?(?:[\s(\[<]{0,4}(?:0x)?[0-9a-f]{8,16}[>\]]{0,2}:?){0,2}[\s(\[<]{0,3}\Z"
+)
+"""What the kernel prints right in front of the address at which it stopped, which is none to return to: of x86,
+PowerPC, m68k, SPARC, arm64, RISC-V and MIPS, LoongArch, s390, PA-RISC and ARC; where a processor idles, where an
+interrupt came, and of an access that trapped."""
+LINK: Final = re.compile(rb"\b(?:lr|ra|LR|RP|PR|RPC|BLINK)\b")
+"""What it prints before the address that a register has to return to."""
+EXACT_LINE: Final = b"Last Breaking-Event-Address:"
+"""What s390 has in the line before the address of a jump."""
+PROGRAM_COUNTER: Final = b" (P"
+"""What arm64 has behind a frame that an exception came in."""
+WARNING: Final = re.compile(
+    rb"\bWARNING: (?:CPU: \d{1,6} PID: \d{1,10} |\S{1,1024}:\d{1,7} )?at (?:\S{1,1024}:\d{1,7} )?\Z"
+)
+OLD_WARNING: Final = b"()"
+"""What is behind the function in warnings of kernels that called a function for them on each machine."""
 BORDER: Final = re.compile(rb"[()\s]")
 BUILD_ID: Final = re.compile(rb"\(BuildId: ([0-9a-fA-F]{4,128})\)")
 GOROUTINE: Final = re.compile(rb"\bgoroutine \d{1,20} [^\n]{0,200}\[[^\n]{1,200}\]:\s*$")
@@ -122,16 +145,25 @@ SOURCES: Final = (
 )
 
 
-def kernel_frame(frame: TraceFrame, match: re.Match[bytes], _before: bytes) -> TraceFrame | None:
+def kernel_frame(frame: TraceFrame, match: re.Match[bytes], before: bytes) -> TraceFrame | None:
     """A frame of the kernel: a return address with the name of the function that has the byte before
-    (`sprint_backtrace` in `kernel/kallsyms.c`), but where it stopped (`RIP:`, `EIP:`, `NIP`, `pc :`, `PC is at`)."""
+    (`sprint_backtrace` in `kernel/kallsyms.c`), but where it stopped or warned."""
     module = (match["module"] or b"").decode()
-    is_exact = EXACT.search(match.string, match.string.rfind(b"\n", 0, match.start()) + 1, match.start()) is not None
+    at = kernel_address(match, before)
     offset = frame.offset or 0
-    if not (0 if is_exact else 1) <= offset < frame.size + (not is_exact):
+    if not (1 if at is At.RETURN else 0) <= offset < frame.size + (at is At.RETURN):
         return None
-    at = At.EXACT if is_exact else At.RETURN
     return frame._replace(file=f"{module}.ko" if module else "vmlinux", at=at, has_name=True)
+
+
+def kernel_address(match: re.Match[bytes], before: bytes) -> At:
+    """What the address of the kernel's frame is, by what is around it."""
+    text, begin, end = match.string, match.start(), match.end()
+    begin_of_line = max(text.rfind(b"\n", 0, begin) + 1, begin - LONGEST)
+    if WARNING.search(text, begin_of_line, begin):
+        return At.RETURN if text.startswith(OLD_WARNING, end) else At.WARNING
+    is_exact = EXACT.search(text, begin_of_line, begin) or EXACT_LINE in before
+    return At.EXACT if is_exact or text.startswith(PROGRAM_COUNTER, end) else At.RETURN
 
 
 def glibc_frame(frame: TraceFrame, match: re.Match[bytes], _before: bytes) -> TraceFrame | None:
@@ -404,10 +436,11 @@ def frames_of(form: Form, text: bytes, begin: int, end: int, before: bytes) -> I
         if match.start() >= end:
             return
         frame = frame_of(form, match, before)
-        if frame is not None:
-            yield frame
+        if frame is None:
+            continue
+        yield frame
         if not form.has_several:
-            break
+            return
 
 
 def frame_of(form: Form, match: re.Match[bytes], before: bytes) -> TraceFrame | None:

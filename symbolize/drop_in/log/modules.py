@@ -20,7 +20,8 @@ MAX_REACH: Final = 1 << 32
 """Bytes from the begin of a file in memory, where the text has no end of it."""
 MAIN: Final = "\0main"
 KERNEL: Final = "vmlinux"
-"""What the build ids of a program that is not named, and of the kernel, are remembered by."""
+RELEASE: Final = "\0release"
+"""What the build ids of a program that is not named, and of the kernel, and its release are remembered by."""
 
 ADDRESS: Final = rb"[0-9a-f]{5,16}"
 TABLES: Final = {
@@ -53,12 +54,25 @@ IDS: Final = (
         rb'\{"b":"(?P<base>[0-9A-F]{1,16})"(?:,"path":"(?P<path>[^"\\\n]{0,1024})")?(?:,"[a-zA-Z]{1,16}":(?:"[^"\\\n]{0,80}"|\d{1,9})){0,4}?'
         rb',"buildId":"(?P<id>[0-9A-F]{8,128})"'
     ),
-    # the kernel: dump_stack_print_info
-    re.compile(rb"\bCPU: \d{1,6} .{0,400}? #\d{1,9} (?P<kernel>)(?P<id>[0-9a-f]{40})\b"),
+    # the kernel: dump_stack_print_info, also of a task that hangs
+    re.compile(
+        rb"(?:\bCPU: \d{1,6} |\bTainted: |\bNot tainted )(?:.{0,400} )?(?P<release>[\w.+~-]{1,64}) #\d{1,9}\b"
+        rb"(?: (?:PREEMPT\S{0,20} )? ?(?P<id>[0-9a-f]{40})\b)?"
+    ),
+    re.compile(rb"\bLinux version (?P<release>[\w.+~-]{1,64}) \("),
     # seastar's programs, and others that say what they are
     re.compile(rb"(?i:build[- ]?id)(?:[:=]| is)? {0,2}(?P<id>[0-9a-f]{16,128})\b"),
 )
-MODULE_MARKERS: Final = (b" r-xp ", b"  Yes ", b"[  0] ", b" Comm: ", b"uild-id", b"uild ID", b"uildId")
+MODULE_MARKERS: Final = (
+    b" r-xp ",
+    b"  Yes ",
+    b"[  0] ",
+    b"ainted",
+    b"Linux version ",
+    b"uild-id",
+    b"uild ID",
+    b"uildId",
+)
 
 
 class TextModule(NamedTuple):
@@ -136,8 +150,8 @@ class TextModules:
             is_one = False
             for match in pattern.finditer(text, begin, end):
                 is_one = True
-                for key in keys_of(match):
-                    self._note(key, match["id"].decode().lower(), place)
+                for key, value in said_in(match):
+                    self._note(key, value, place)
             if is_one:
                 return
 
@@ -183,10 +197,10 @@ class TextModules:
                 del self._tables[0]
                 self._begin = self._tables[0].place
 
-    def _note(self, key: str, build_id: str, place: int) -> None:
+    def _note(self, key: str, value: str, place: int) -> None:
         known = self._ids.setdefault(key, [])
-        if not known or known[-1][1] != build_id:
-            known.append((place, build_id))
+        if not known or known[-1][1] != value:
+            known.append((place, value))
             self._count += 1
 
     def at(self, address: int, place: int) -> TextModule | None:
@@ -208,7 +222,7 @@ class TextModules:
         return file if "/" in file else self._paths.get(file, file)
 
     def build_id(self, key: str, place: int) -> str:
-        """The build id of a file by its base name, or of what is remembered by a key; empty if the text has none, or if
+        """The build id of a file by its base name, or what is remembered by another key; empty if the text has none, or if
         it may be forgotten."""
         known = self._ids.get(key)
         if not known or place < self._begin:
@@ -227,17 +241,20 @@ def row_of(kind: str, match: re.Match[bytes]) -> TextModule:
     return TextModule("text" if kind == "text" else "file", start, limit, offset, file, "")
 
 
-def keys_of(match: re.Match[bytes]) -> Iterator[str]:
-    """What a build id is remembered by."""
+def said_in(match: re.Match[bytes]) -> Iterator[tuple[str, str]]:
+    """What a line says of build ids, and of the kernel's release: each with what it is remembered by."""
     groups = match.groupdict()
+    build_id = (groups.get("id") or b"").decode().lower()
     if groups.get("base"):
-        yield base_key(int(groups["base"], 16))
+        yield base_key(int(groups["base"], 16)), build_id
     if groups.get("path"):
-        yield base_name(path_text(groups["path"]))
-    if "kernel" in groups:
-        yield KERNEL
-    if len(groups) == 1:
-        yield MAIN
+        yield base_name(path_text(groups["path"])), build_id
+    if "release" in groups:
+        yield RELEASE, groups["release"].decode()
+        if build_id:
+            yield KERNEL, build_id
+    if len(groups) == 1 and build_id:
+        yield MAIN, build_id
 
 
 def base_key(address: int) -> str:

@@ -1,28 +1,46 @@
 """The names for frames of a text: which file each is in, whether that is the build that ran, and its vaddr."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from symbolize.binaries import is_build_id
 from symbolize.core.arrays import TOP, Bool, UInt64
-from symbolize.core.errors import SymbolizeError, printable
+from symbolize.core.errors import InputError, SymbolizeError, printable
 from symbolize.core.mapped_names import base_name
 from symbolize.core.verdict import Verdict
 from symbolize.drop_in.addresses import Addresses, Place, ShownFrame
 from symbolize.drop_in.binaries import Binaries, Wanted
 from symbolize.drop_in.log.forms import ADDRESS, At, Base, NameStyle, TraceFrame
-from symbolize.drop_in.log.modules import KERNEL, MAIN, TextModule, TextModules, base_key
+from symbolize.drop_in.log.modules import KERNEL, MAIN, RELEASE, TextModule, TextModules, base_key
 from symbolize.elf import inside_calls
 from symbolize.evidence.judge import Judge, Observed
+from symbolize.evidence.kernels import own_release
 from symbolize.names import Mode
 from symbolize.resolve.addresses import map_addresses
 from symbolize.resolve.module import Module
 
-MAX_PADDING: Final = 64
-"""Bytes between functions, which the kernel counts to the size of the first."""
+TRAPS: Final = frozenset(
+    (
+        "EM_X86_64",
+        "EM_386",
+        "EM_AARCH64",
+        "EM_PPC",
+        "EM_PPC64",
+        "EM_RISCV",
+        "EM_S390",
+        "EM_LOONGARCH",
+        "EM_PARISC",
+        "EM_SH",
+    )
+)
+"""Machines on which the kernel warns by an instruction that traps, `__WARN_FLAGS` of `asm/bug.h`."""
+CALL_REGISTERS: Final = frozenset(["EM_SPARC", "EM_SPARC32PLUS", "EM_SPARCV9"])
+"""Machines that keep the address of a call in place of where it returns to."""
+OTHER_SIZES: Final = 2
+"""Symbols of other sizes than a text has show another build; of one, the line may be damaged."""
 PAGE: Final = 0xFFF
 MAX_FILES: Final = 1 << 10
 """Names of files of which it is remembered what they lead to."""
@@ -38,10 +56,12 @@ NO_NAME: Final = "the file has no name there"
 
 
 class Key(NamedTuple):
-    """A file as texts name it: its path or name, and its build id if there is one."""
+    """A file as texts name it: its path or name, its build id if there is one, and the release of the kernel if it is that
+    or a module of it."""
 
     file: str
     build_id: str
+    release: str = ""
 
 
 class Target(NamedTuple):
@@ -63,13 +83,26 @@ class TextFile:
         self._seen: dict[int, At] = {}
         self._pairs: dict[tuple[int, int], None] = {}
         self._is_sound = True
+        self._others: set[bytes] = set()
         self.is_told = False
+
+    def has_other_sizes(self, module: Module, frames: Iterable[TraceFrame]) -> bool:
+        """Whether the sizes that frames have show for the first time that the file is not what ran."""
+        if self.is_proved or len(self._others) >= OTHER_SIZES:
+            return False
+        for frame in frames:
+            found = module.symbol_bounds(frame.symbol) if frame.size else []
+            if found and not any(has_size(module, *each, frame.size) for each in found):
+                self._others.add(frame.symbol)
+        return len(self._others) >= OTHER_SIZES
 
     def see(self, module: Module, judge: Judge, asked: Sequence[Asked]) -> Verdict:
         """Whether the file is what ran, by these frames and all before them: proved by the build id, else as of a
         profile whose stacks have the same addresses (R386, files of texts)."""
         if self.is_proved:
             return Verdict.PROVED
+        if len(self._others) >= OTHER_SIZES:
+            return Verdict.REFUTED
         for before, (row, frame, vaddr) in zip([None, *asked], asked, strict=False):
             if not frame.symbol and len(self._seen) < MAX_SEEN:
                 self._seen[vaddr] = frame.at
@@ -122,6 +155,8 @@ class TextNames:
     def _asked(self, file: TextFile, frames: Sequence[tuple[int, TraceFrame, Target | None]]) -> list[Place | str]:
         """What is known of frames of one file, each with its row among all. Raises SymbolizeError."""
         module = file.addresses.module()
+        machine = module.binary.loaded.machine
+        frames = [(row, on_machine(frame, machine), target) for row, frame, target in frames]
         vaddrs = [vaddr_of(frame, target and target.row, module, file.is_proved) for _, frame, target in frames]
         is_said = [
             frame.offset is not None or (target is not None and target.row is not None) for _, frame, target in frames
@@ -129,6 +164,9 @@ class TextNames:
         result: list[Place | str] = [MISFIT if each else NOT_SAID for each in is_said]
         rows = [row for row, vaddr in enumerate(vaddrs) if vaddr is not None]
         asked = [(frames[row][0], frames[row][1], vaddrs[row] or 0) for row in rows]
+        missing = (frame for (_, frame, _), vaddr in zip(frames, vaddrs, strict=True) if vaddr is None)
+        if file.has_other_sizes(module, missing):
+            self.problems.append(f"{printable(file.shown)}: is of another build: its functions have other sizes")
         verdict = file.see(module, self._judge, asked)
         if verdict is Verdict.REFUTED or not asked:
             return result
@@ -153,17 +191,22 @@ class TextNames:
         return result
 
     def _file(self, key: Key) -> TextFile | None:
-        """The binary with a build id or, if a text has none, the one that is called so; None if there is none."""
+        """The binary with a build id or, if a text has none, the one that is called so; None if there is none. Raises
+        SymbolizeError, also for one of another kernel (R465, other kernels)."""
         if key not in self._files:
             if len(self._files) >= MAX_FILES:
                 self._files.clear()
             self._files[key] = None
             name: str | None = key.build_id
             if not key.build_id:
-                name = next(filter(None, map(self._binaries.called, spellings(key.file))), None)
+                names = spellings(key.file, key.release)
+                name = next(filter(None, (self._binaries.called(each, key.release) for each in names)), None)
             if name is not None and (not key.build_id or is_build_id(key.build_id)):
                 addresses = Addresses(self._binaries, Wanted(name, bool(key.build_id)), self._mode)
                 doubt = addresses.doubt if key.build_id else ""
+                release = own_release(addresses.module().binary.images) if key.release and not key.build_id else ""
+                if release not in ("", key.release):
+                    raise InputError(name, f"is of Linux {release}, and the text is of {key.release}")
                 self._files[key] = TextFile(addresses, name, bool(key.build_id), doubt)
         return self._files[key]
 
@@ -178,8 +221,10 @@ def target_of(frame: TraceFrame, modules: TextModules, place: int) -> Target | N
         build_id = modules.build_id(base_key(frame.loaded_at), place)
         return Target(Key("", build_id)) if build_id else None
     if frame.offset is not None and (frame.file or build_id):
-        key = KERNEL if frame.form == "kernel" and frame.file == KERNEL else base_name(frame.file)
-        return Target(Key(modules.path(frame.file), build_id or modules.build_id(key, place)))
+        release = modules.build_id(RELEASE, place) if frame.form == "kernel" else ""
+        return Target(
+            Key(modules.path(frame.file), build_id or modules.build_id(base_name(frame.file), place), release)
+        )
     row = modules.at(frame.address, place) if frame.address is not None else None
     if row is not None:
         return Target(Key(row.file, row.build_id or modules.build_id(base_name(row.file), place)), row)
@@ -188,10 +233,23 @@ def target_of(frame: TraceFrame, modules: TextModules, place: int) -> Target | N
     return Target(Key(modules.path(frame.file), modules.build_id(base_name(frame.file), place)))
 
 
-def spellings(file: str) -> list[str]:
-    """The names that a file may have: modules of the kernel have `_` in traces for `-`, and have debug files."""
+def spellings(file: str, release: str) -> list[str]:
+    """The names that a file may have: a kernel may have its release behind it, modules of the kernel have `_` in traces
+    for `-`, and both have debug files."""
     names = [file, *([file.replace("_", "-")] if file.endswith(".ko") and "_" in file else [])]
-    return [*names, *(f"{name}.debug" for name in names if name == "vmlinux" or name.endswith(".ko"))] if file else []
+    if file == KERNEL and release:
+        names.insert(0, f"{file}-{release}")
+    if file == KERNEL or file.endswith(".ko"):
+        names += [f"{name}.debug" for name in names]
+    return names if file else []
+
+
+def on_machine(frame: TraceFrame, machine: str) -> TraceFrame:
+    """A frame of the kernel with what its address is on a machine; others as they are."""
+    if frame.at is At.WARNING:
+        return frame._replace(at=At.EXACT if machine in TRAPS else At.RETURN)
+    is_call = frame.form == "kernel" and frame.at is At.RETURN and machine in CALL_REGISTERS
+    return frame._replace(at=At.CALL) if is_call else frame
 
 
 def vaddr_of(frame: TraceFrame, row: TextModule | None, module: Module, is_proved: bool) -> int | None:
@@ -207,7 +265,7 @@ def vaddr_of(frame: TraceFrame, row: TextModule | None, module: Module, is_prove
     if frame.symbol:
         found = module.symbol_bounds(frame.symbol, frame.is_demangled)
         if frame.size:
-            found = [(begin, end) for begin, end in found if 0 <= frame.size - (end - begin) < MAX_PADDING]
+            found = [each for each in found if has_size(module, *each, frame.size)]
         if len(found) != 1:
             return None
         begin, end = found[0]
@@ -217,6 +275,13 @@ def vaddr_of(frame: TraceFrame, row: TextModule | None, module: Module, is_prove
     if not 0 <= vaddr < TOP:
         return None
     return vaddr if frame.address is None or not (vaddr ^ (frame.address - back)) & PAGE else None
+
+
+def has_size(module: Module, begin: int, end: int, size: int) -> bool:
+    """Whether the kernel counts `size` bytes to a symbol, which are those up to the next one; behind the last one of a
+    section is what the kernel puts there."""
+    limit = module.next_symbol(begin)
+    return begin + size == limit if limit is not None else end <= begin + size
 
 
 def vaddr_in_memory(address: int, row: TextModule | None, module: Module, is_proved: bool) -> int | None:
@@ -262,7 +327,7 @@ def in_calls(module: Module, vaddrs: UInt64) -> Bool | None:
 
 def with_names(text: bytes, frame: TraceFrame, place: Place) -> tuple[int, int, bytes] | None:
     """What a frame in a text is replaced by, as begin, end and bytes; None if the names say no more than the text."""
-    if frame.has_name and not any(each.path for each in place.frames):
+    if frame.has_name and not any(each.line for each in place.frames):
         return None
     if frame.style in (NameStyle.SANITIZER, NameStyle.THREAD):
         return sanitizer_lines(text, frame, place)

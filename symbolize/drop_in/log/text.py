@@ -15,6 +15,7 @@ from symbolize.drop_in.binaries import Binaries
 from symbolize.drop_in.log.forms import (
     ADDRESS,
     FORMS,
+    LINK,
     LONGEST,
     SEASTAR,
     SEASTAR_LINES,
@@ -66,6 +67,7 @@ class Log:
         self._marked: dict[tuple[int, int], list[int]] = {}
         self._kept = 0
         self._told: set[str] = set()
+        self._stopped: TraceFrame | None = None
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def survey(self, block: bytes) -> None:
@@ -119,7 +121,7 @@ class Log:
         if not found:
             return text
         pairs = zip([None, *found], found, strict=False)
-        frames = [each.frame._replace(follows=follows(text, before, each)) for before, each in pairs]
+        frames = [self._as_stopped(text, each)._replace(follows=follows(text, before, each)) for before, each in pairs]
         targets = [target_of(frame, self._modules, self._place + line) for line, frame in found]
         places = self._names.places(frames, targets)
         parts: list[bytes] = []
@@ -138,6 +140,16 @@ class Log:
         self._names.problems.clear()
         return b"".join([*parts, text[done:]])
 
+    def _as_stopped(self, text: bytes, found: FoundFrame) -> TraceFrame:
+        """A frame; that of the kernel is exact with which a backtrace begins behind the same place where the kernel
+        stopped. Further ones return there: code may stop right behind a call (R510, addresses of each form)."""
+        frame = found.frame
+        if frame.form != "kernel" or LINK.search(text, found.line, frame.start):
+            return frame
+        is_same = self._stopped is not None and place_of(frame) == place_of(self._stopped)
+        self._stopped = frame if frame.at is At.EXACT else None
+        return frame._replace(at=At.EXACT) if is_same else frame
+
     def summary(self) -> str:
         """How many frames of which form have names, and why the others have none; empty if there were no frames."""
         forms = dict.fromkeys(form for form, _ in self._counts)
@@ -150,6 +162,11 @@ class Log:
         named = ", ".join(f"{form} {self._counts[form, '']} of {total[form]}" for form in forms)
         others = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common() if reason)
         return printable(f"frames with names: {named}" + (f"; without: {others}" if others else ""))
+
+
+def place_of(frame: TraceFrame) -> tuple[str, bytes, int | None, int]:
+    """Where a frame is, by its file, symbol and offset."""
+    return frame.file, frame.symbol, frame.offset, frame.size
 
 
 def follows(text: bytes, before: FoundFrame | None, found: FoundFrame) -> bool:
