@@ -270,6 +270,17 @@ def test_backtrace_from_where_the_kernel_stopped(log: Command, tmp_path: Path) -
     assert BEHIND not in kernel_names(log, [" {}"], tmp_path)[0]
 
 
+def test_calls_that_the_kernel_replaced(log: Command, tmp_path: Path) -> None:
+    """The kernel makes its calls of other code while it runs, so that a return address may be behind no call of the
+    file: it is looked up in front of that nevertheless (R385, addresses in texts)."""
+    shutil.copy(SPECTRA, tmp_path / "vmlinux")
+    line = f"CPU: 1 PID: 2 Comm: x Not tainted 6.1 #1 {BUILD_ID}\n main+0x33/0x5d0"
+    assert (
+        f"{line} std::_Function_base::_Function_base() at {HEADER}:252:30"
+        in log(line.encode(), "-b", str(tmp_path)).out.decode()
+    )
+
+
 @pytest.mark.parametrize(
     ("machine", "line", "is_exact"), [("ARM", -3, False), ("PPC64", -3, True), ("SPARCV9", 0, True)]
 )

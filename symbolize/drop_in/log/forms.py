@@ -13,6 +13,7 @@ LONGEST: Final = 4096
 """Bytes of a line that is looked at; longer ones are no frames, but in JSON."""
 LONGEST_JSON: Final = 1 << 18
 MAX_PATH: Final = 1024
+KERNEL_FORM: Final = "kernel"
 
 
 class At(Enum):
@@ -388,7 +389,7 @@ FORMS: Final = (
         At.RETURN,
     ),
     Form(
-        "kernel",
+        KERNEL_FORM,
         (b"+0x",),
         re.compile(
             rb"(?<![\w.$+])(?P<symbol>[A-Za-z_][\w.$]{0,255})\+0x(?P<offset>[0-9a-fA-F]{1,8})/"

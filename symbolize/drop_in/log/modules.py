@@ -222,8 +222,8 @@ class TextModules:
         return file if "/" in file else self._paths.get(file, file)
 
     def build_id(self, key: str, place: int) -> str:
-        """The build id of a file by its base name, or what is remembered by another key; empty if the text has none, or if
-        it may be forgotten."""
+        """The build id of a file by its base name, or what is remembered by another key; empty if the text has none, or
+        if it may be forgotten."""
         known = self._ids.get(key)
         if not known or place < self._begin:
             return ""

@@ -13,7 +13,7 @@ from symbolize.core.mapped_names import base_name
 from symbolize.core.verdict import Verdict
 from symbolize.drop_in.addresses import Addresses, Place, ShownFrame
 from symbolize.drop_in.binaries import Binaries, Wanted
-from symbolize.drop_in.log.forms import ADDRESS, At, Base, NameStyle, TraceFrame
+from symbolize.drop_in.log.forms import ADDRESS, KERNEL_FORM, At, Base, NameStyle, TraceFrame
 from symbolize.drop_in.log.modules import KERNEL, MAIN, RELEASE, TextModule, TextModules, base_key
 from symbolize.elf import inside_calls
 from symbolize.evidence.judge import Judge, Observed
@@ -56,8 +56,8 @@ NO_NAME: Final = "the file has no name there"
 
 
 class Key(NamedTuple):
-    """A file as texts name it: its path or name, its build id if there is one, and the release of the kernel if it is that
-    or a module of it."""
+    """A file as texts name it: its path or name, its build id if there is one, and the release of the kernel if it is
+    that or a module of it."""
 
     file: str
     build_id: str
@@ -174,8 +174,10 @@ class TextNames:
         column = np.array([vaddr for _, _, vaddr in asked], np.uint64)
         calls = in_calls(module, column)
         if is_certain and calls is not None:
-            # What returns to no place behind a call was interrupted by a signal there, or is where that returns to.
-            column += np.array([frame.at is At.RETURN for _, frame, _ in asked]) & ~calls
+            # What returns to no place behind a call was interrupted by a signal there, or is where that returns to. The
+            # kernel says so itself, and makes its calls of other code while it runs.
+            is_open = [frame.at is At.RETURN and frame.form != KERNEL_FORM for _, frame, _ in asked]
+            column += np.array(is_open) & ~calls
         is_call = [False] * len(asked) if calls is None else calls.tolist()
         places = file.addresses.places(column.tolist())
         for row, (_, frame, vaddr), place, fits in zip(rows, asked, places, is_call, strict=True):
@@ -221,7 +223,7 @@ def target_of(frame: TraceFrame, modules: TextModules, place: int) -> Target | N
         build_id = modules.build_id(base_key(frame.loaded_at), place)
         return Target(Key("", build_id)) if build_id else None
     if frame.offset is not None and (frame.file or build_id):
-        release = modules.build_id(RELEASE, place) if frame.form == "kernel" else ""
+        release = modules.build_id(RELEASE, place) if frame.form == KERNEL_FORM else ""
         return Target(
             Key(modules.path(frame.file), build_id or modules.build_id(base_name(frame.file), place), release)
         )
@@ -248,7 +250,7 @@ def on_machine(frame: TraceFrame, machine: str) -> TraceFrame:
     """A frame of the kernel with what its address is on a machine; others as they are."""
     if frame.at is At.WARNING:
         return frame._replace(at=At.EXACT if machine in TRAPS else At.RETURN)
-    is_call = frame.form == "kernel" and frame.at is At.RETURN and machine in CALL_REGISTERS
+    is_call = frame.form == KERNEL_FORM and frame.at is At.RETURN and machine in CALL_REGISTERS
     return frame._replace(at=At.CALL) if is_call else frame
 
 
