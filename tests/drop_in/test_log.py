@@ -696,7 +696,17 @@ WORDS = [
     *(b"#00 pc 00000000", b"frame #1: ", b"frame #1: 0x12345678 x", b'Binary file "a", at ', b"C  [a+0x1]  ", b"V  [a"),
     *(b"#1  0x0000000000001234 a (b ", b"#1 0x12345678 in ", b"0x12345678 in a () from ", b"1: 0x1 - ", b"[signal pc="),
     *(b'"pc": "0x1", "symbol": "', b'{"b":"1","o":"1","s":"', b"#1 0x1 in a (", b"#1 0x1 in #1 (", b"#1 a <null> ("),
-    *(b"a(+0x1", b"a+0x1/0x1 [", b"Backtrace: 0x123 ", b"/a+0x123/b", b" /a+0x123", b"/a+", b"CPU: 1 Comm: #1 "),
+    *(
+        b"a(+0x1",
+        b"a+0x1/0x1 [",
+        b"Backtrace: 0x123 ",
+        b"/a+0x123/b",
+        b" /a+0x123",
+        b"/a+",
+        b"CPU: 1 Tainted: a #1 ",
+        b"WARNING: a:1 at a+0x2/0x2 ",
+        b"pc : a+0x0/0x2 ",
+    ),
     *(b"Module a with build-id ", b"build id: 1", b'{"b":"1","path":"a"', b"1234567-1234567 r-xp ", b"0x12345  Yes "),
     *(
         b"[  0] ABCDEF12 0x12345 /",
@@ -722,7 +732,7 @@ def test_hostile_lines(word: bytes) -> None:
         b" <null> (",
         b"() [0x",
         b' "o":" "pc":',
-        b"?? () uild-id Comm: ",
+        b"?? () uild-id ainted ",
     ]
     lines = [(word * (LONGEST // len(word)))[: LONGEST - 40] + end for end in ends]
     lines += [end.strip() + b" " + line for line, end in zip(lines, ends, strict=True)]

@@ -7,12 +7,15 @@ R510, addresses of each form: so do others, and which of their frames stopped wh
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum
+from itertools import islice
 from typing import Final, NamedTuple
 
 LONGEST: Final = 4096
 """Bytes of a line that is looked at; longer ones are no frames, but in JSON."""
 LONGEST_JSON: Final = 1 << 18
 MAX_PATH: Final = 1024
+MAX_TRIED: Final = 4
+"""Matches in a line of which the first that is a frame counts."""
 KERNEL_FORM: Final = "kernel"
 
 
@@ -111,6 +114,8 @@ EXACT: Final = re.compile(
 """What the kernel prints right in front of the address at which it stopped, which is none to return to: of x86,
 PowerPC, m68k, SPARC, arm64, RISC-V and MIPS, LoongArch, s390, PA-RISC and ARC; where a processor idles, where an
 interrupt came, and of an access that trapped."""
+MAX_BEFORE: Final = 128
+"""Bytes of a line that are looked at for that."""
 LINK: Final = re.compile(rb"\b(?:lr|ra|LR|RP|PR|RPC|BLINK)\b")
 """What it prints before the address that a register has to return to."""
 EXACT_LINE: Final = b"Last Breaking-Event-Address:"
@@ -118,7 +123,7 @@ EXACT_LINE: Final = b"Last Breaking-Event-Address:"
 PROGRAM_COUNTER: Final = b" (P"
 """What arm64 has behind a frame that an exception came in."""
 WARNING: Final = re.compile(
-    rb"\bWARNING: (?:CPU: \d{1,6} PID: \d{1,10} |\S{1,1024}:\d{1,7} )?at (?:\S{1,1024}:\d{1,7} )?\Z"
+    rb"WARNING: (?:CPU: \d{1,6} PID: \d{1,10} |\S{1,1024}:\d{1,7} )?at (?:\S{1,1024}:\d{1,7} )?\Z"
 )
 OLD_WARNING: Final = b"()"
 """What is behind the function in warnings of kernels that called a function for them on each machine."""
@@ -150,8 +155,10 @@ def kernel_frame(frame: TraceFrame, match: re.Match[bytes], before: bytes) -> Tr
     """A frame of the kernel: a return address with the name of the function that has the byte before
     (`sprint_backtrace` in `kernel/kallsyms.c`), but where it stopped or warned."""
     module = (match["module"] or b"").decode()
-    at = kernel_address(match, before)
     offset = frame.offset or 0
+    if offset > frame.size:
+        return None
+    at = kernel_address(match, before)
     if not (1 if at is At.RETURN else 0) <= offset < frame.size + (at is At.RETURN):
         return None
     return frame._replace(file=f"{module}.ko" if module else "vmlinux", at=at, has_name=True)
@@ -160,10 +167,11 @@ def kernel_frame(frame: TraceFrame, match: re.Match[bytes], before: bytes) -> Tr
 def kernel_address(match: re.Match[bytes], before: bytes) -> At:
     """What the address of the kernel's frame is, by what is around it."""
     text, begin, end = match.string, match.start(), match.end()
-    begin_of_line = max(text.rfind(b"\n", 0, begin) + 1, begin - LONGEST)
-    if WARNING.search(text, begin_of_line, begin):
+    begin_of_line = text.rfind(b"\n", 0, begin) + 1
+    warning = text.rfind(b"WARNING: ", begin_of_line, begin)
+    if warning >= 0 and WARNING.match(text, warning, begin):
         return At.RETURN if text.startswith(OLD_WARNING, end) else At.WARNING
-    is_exact = EXACT.search(text, begin_of_line, begin) or EXACT_LINE in before
+    is_exact = EXACT.search(text, max(begin_of_line, begin - MAX_BEFORE), begin) or EXACT_LINE in before
     return At.EXACT if is_exact or text.startswith(PROGRAM_COUNTER, end) else At.RETURN
 
 
@@ -433,7 +441,7 @@ def frames_of(form: Form, text: bytes, begin: int, end: int, before: bytes) -> I
     if end - begin > form.longest:
         return
     reach = end + 200 if form.style is NameStyle.STRING else end  # the name is in the next line
-    for match in form.pattern.finditer(text, begin, reach):
+    for match in islice(form.pattern.finditer(text, begin, reach), None if form.has_several else MAX_TRIED):
         if match.start() >= end:
             return
         frame = frame_of(form, match, before)

@@ -18,6 +18,7 @@ from symbolize.drop_in.log.forms import (
     KERNEL_FORM,
     LINK,
     LONGEST,
+    MAX_BEFORE,
     SEASTAR,
     SEASTAR_LINES,
     At,
@@ -145,7 +146,7 @@ class Log:
         """A frame; that of the kernel is exact with which a backtrace begins behind the same place where the kernel
         stopped. Further ones return there: code may stop right behind a call (R510, addresses of each form)."""
         frame = found.frame
-        if frame.form != KERNEL_FORM or LINK.search(text, found.line, frame.start):
+        if frame.form != KERNEL_FORM or LINK.search(text, max(found.line, frame.start - MAX_BEFORE), frame.start):
             return frame
         is_same = self._stopped is not None and place_of(frame) == place_of(self._stopped)
         self._stopped = frame if frame.at is At.EXACT else None
