@@ -308,6 +308,24 @@ def test_sizes_of_the_kernel(log: Command, tmp_path: Path) -> None:
     assert b"vmlinux: is of another build" in found.err
 
 
+@pytest.mark.parametrize(
+    ("frame", "is_named"),
+    [
+        ("total+0x20/0x48", True),
+        ("total+0x20/0x50", False),
+        ("choose+0x8/0x80", True),
+        ("choose+0x8/0x70", False),
+        ("walk_once+0x8/0x1000", True),
+    ],
+)
+def test_sizes_in_modules(frame: str, is_named: bool, log: Command, tmp_path: Path) -> None:
+    """Behind the last function of a section the kernel puts another one, and counts the space between to the function
+    (R386, files of texts)."""
+    shutil.copy(SPECTRA.parent.parent / "objects/aarch64.o", tmp_path / "some-module.ko")
+    found = log(f" {frame} [some_module]\n".encode(), "-b", str(tmp_path)).out.decode()
+    assert (" at /src/walk/walk.c:" in found) == is_named
+
+
 def release_line(release: str) -> str:
     """What the kernel prints of itself in front of a backtrace."""
     return f"CPU: 1 UID: 0 PID: 9 Comm: a #1 b Tainted: G        W  OE      {release} #1  Debian 6.1-2\n"
