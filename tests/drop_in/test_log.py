@@ -326,6 +326,16 @@ def test_sizes_in_modules(frame: str, is_named: bool, log: Command, tmp_path: Pa
     assert (" at /src/walk/walk.c:" in found) == is_named
 
 
+def test_file_without_a_line(log: Command, tmp_path: Path) -> None:
+    """A symbol table has files too, and tools put symbols behind those of any file: a function that the text names gets
+    no file without a line."""
+    symbols = [Symbol("usercopy_64.c", type=4, binding=0, section=0xFFF1), Symbol("__pfx_f", 0x1000, 16, binding=0)]
+    code = Section(".text", b"\x90" * 32, flags=ALLOC | EXEC, address=0x1000)
+    (tmp_path / "vmlinux").write_bytes(elf_file([code], [Segment(0x1000, 32)], symbols, kind=ET_EXEC))
+    found = log(b" ? __pfx_f+0x10/0x10\n", "-b", str(tmp_path))
+    assert found.out == b" ? __pfx_f+0x10/0x10\n" and b"kernel 1 of 1" in found.err
+
+
 def release_line(release: str) -> str:
     """What the kernel prints of itself in front of a backtrace."""
     return f"CPU: 1 UID: 0 PID: 9 Comm: a #1 b Tainted: G        W  OE      {release} #1  Debian 6.1-2\n"
