@@ -1,4 +1,4 @@
-# cython: boundscheck=False, wraparound=False, initializedcheck=False
+# cython: boundscheck=True, wraparound=False, initializedcheck=False
 # mypy: disable-error-code="valid-type, untyped-decorator, no-any-return"
 """The lines of a text that have one of a few markers, in one pass over the text."""
 
