@@ -15,6 +15,8 @@ MAX_TAG, MAX_VARINT = 5, 10
 
 def varint(value: int) -> bytes:
     """A number in as few bytes as hold it, seven bits each."""
+    if value < LAST_BYTE:
+        return value.to_bytes()
     out = bytearray()
     while value >= LAST_BYTE:
         out.append(value & 0x7F | LAST_BYTE)

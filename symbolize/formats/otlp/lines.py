@@ -245,10 +245,12 @@ class LineMessage:
         content = gather_lists(source, np.stack([begins, first + len(self._data)], 1).ravel(), edges)
         fields = Messages(table, len(rows), [Raw(edges[::2], content)]).joined()
         starts = self._begins(table)[rows]
-        firsts = np.flatnonzero(np.append(True, starts[1:] != ends[:-1])).tolist()
-        for one, after in pairwise([*firsts, len(rows)]):
-            text = fields.data[fields.offsets[one] : fields.offsets[after]].tobytes()
-            yield Edit(int(starts[one]), int(ends[after - 1]), text)
+        firsts = np.flatnonzero(np.append(True, starts[1:] != ends[:-1]))
+        edges = fields.offsets[np.append(firsts, len(rows))].tolist()
+        lasts = np.append(firsts[1:], len(rows)) - 1
+        text = fields.data.tobytes()
+        for start, end, piece in zip(starts[firsts].tolist(), ends[lasts].tolist(), pairwise(edges), strict=True):
+            yield Edit(start, end, text[slice(*piece)])
 
     def _mapping_edits(
         self, found: LocationLines, functions: Sequence[LineFunction], tables: "Additions"
@@ -320,7 +322,9 @@ class Additions:
         self._counts = [len(tables.spans(tags.PROFILES_DICTIONARY_STRING_TABLE)), len(functions)]
         self._attributes = Rows(data, tables.spans(tags.PROFILES_DICTIONARY_ATTRIBUTE_TABLE), layouts.ATTRIBUTE, budget)
         self._flags: dict[bytes, int] = {}
-        self._added: tuple[list[bytes], list[bytes], list[bytes]] = [], [], []
+        self._new_strings = list[bytes]()
+        self._new_functions = list[tuple[int, ...]]()
+        self._new_attributes = list[bytes]()
 
     def _texts(self, spans: Spans) -> dict[bytes, int]:
         """The strings of the message by their contents."""
@@ -331,20 +335,20 @@ class Additions:
 
     def string(self, text: bytes) -> int:
         """The number of a string."""
-        if text not in self._strings:
-            self._strings[text] = self._counts[0] + len(self._added[0])
-            self._added[0].append(field(tags.PROFILES_DICTIONARY_STRING_TABLE, text))
-        return self._strings[text]
+        number = self._strings.get(text)
+        if number is None:
+            number = self._strings[text] = self._counts[0] + len(self._new_strings)
+            self._new_strings.append(text)
+        return number
 
     def function(self, function: LineFunction) -> int:
         """The row of a function."""
         key = *map(self.string, function[:-1]), function.start_line
-        if key not in self._functions:
-            self._functions[key] = self._counts[1] + len(self._added[1])
-            numbers = zip(layouts.FUNCTION.numbers, key, strict=True)
-            content = b"".join(varint(tag) + varint(value & 0xFFFFFFFFFFFFFFFF) for tag, value in numbers if value)
-            self._added[1].append(field(tags.PROFILES_DICTIONARY_FUNCTION_TABLE, content))
-        return self._functions[key]
+        row = self._functions.get(key)
+        if row is None:
+            row = self._functions[key] = self._counts[1] + len(self._new_functions)
+            self._new_functions.append(key)
+        return row
 
     def called(self, key: bytes) -> dict[int, bytes]:
         """The attributes with a key, and their values as they are encoded."""
@@ -361,17 +365,21 @@ class Additions:
         """The row of the attribute that says yes."""
         if key not in self._flags:
             known = [row for row, value in self.called(key).items() if value == TRUE]
-            self._flags[key] = known[0] if known else len(self._attributes) + len(self._added[2])
+            self._flags[key] = known[0] if known else len(self._attributes) + len(self._new_attributes)
             if not known:
                 content = varint(tags.KEY_VALUE_AND_UNIT_KEY_STRINDEX) + varint(self.string(key))
                 content += field(tags.KEY_VALUE_AND_UNIT_VALUE, TRUE)
-                self._added[2].append(field(tags.PROFILES_DICTIONARY_ATTRIBUTE_TABLE, content))
+                self._new_attributes.append(field(tags.PROFILES_DICTIONARY_ATTRIBUTE_TABLE, content))
         return self._flags[key]
 
     def fields(self) -> bytes:
         """All that was added, as fields of the dictionary."""
-        strings, functions, attributes = self._added
-        return b"".join((*functions, *strings, *attributes))
+        columns = np.array(self._new_functions, np.int64).reshape(-1, len(layouts.FUNCTION.numbers)).T
+        numbers = [Number(*each) for each in zip(layouts.FUNCTION.numbers, columns, strict=True)]
+        functions = Messages(tags.PROFILES_DICTIONARY_FUNCTION_TABLE, len(self._new_functions), numbers)
+        texts = Raw(offsets_of([*map(len, self._new_strings)]), np.frombuffer(b"".join(self._new_strings), np.uint8))
+        strings = Messages(tags.PROFILES_DICTIONARY_STRING_TABLE, len(self._new_strings), [texts])
+        return b"".join((*functions.pieces(), *strings.pieces(), *self._new_attributes))
 
 
 def packed(tag: int, numbers: Sequence[int]) -> bytes:
@@ -424,12 +432,14 @@ class OtlpLines:
         taken = ranges(locations.line_offsets[rows], counts)
         used, which = distinct_inverse(lines.function[taken])
         text, functions = profile.strings, profile.functions
-        columns = functions.name, functions.system_name, functions.filename
-        numbers = []
-        for row in used.tolist():
-            name, system_name, filename = (utf8(text[int(column[row])]) for column in columns)
-            function = LineFunction(name, system_name, filename, int(functions.start_line[row]))
-            numbers.append(self._functions.setdefault(function, len(self._functions)))
+        texts = (
+            [utf8(text[each]) for each in column[used].tolist()]
+            for column in (functions.name, functions.system_name, functions.filename)
+        )
+        numbers = [
+            self._functions.setdefault(function, len(self._functions))
+            for function in map(LineFunction, *texts, functions.start_line[used].tolist())
+        ]
         self.addresses += len(rows)
         self._found.append(
             LocationLines(
