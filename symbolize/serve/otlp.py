@@ -145,7 +145,7 @@ class Deliveries:
         """The answer to the symbolized message of a request, whose hash `request` is; it is sent unless it was taken
         already. Raises SymbolizeError if there is none, TimeoutError if nobody waits for it any more."""
         path = self._path(request, authorization)
-        with file_lock(path + ".lock", PATIENCE) as is_mine:
+        with file_lock(path + ".lock", PATIENCE, is_left.is_set) as is_mine:
             if not is_mine:
                 raise SymbolizeError("the same message is being passed on; ask again")
             if (known := kept_in(path)) is not None:

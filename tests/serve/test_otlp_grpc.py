@@ -451,6 +451,26 @@ def test_errors_of_a_server_behind(code: str, details: bytes, status: int, again
 def test_headers_that_grpc_cannot_have(caplog: pytest.LogCaptureFixture) -> None:
     """Are an error, and no text of it or of the log."""
     with grpc_backend() as (url, backend):
+def test_clients_that_leave_while_the_same_message_is_handed_on(tmp_path: Path) -> None:
+    """Do not keep others from the server behind, as slow as it is: a collector waits for 5 s and sends again."""
+    with http_backend() as (url, backend), doors(tmp_path, url) as (server, client), client.calling() as call:
+        backend.may_answer.clear()
+        until = time.monotonic() + 50
+        same = [call.future(MESSAGE) for _ in range(9)]
+        while 'symbolize_work{lane="forwarding"} 9.0' not in server.ask("GET", "/metrics").body.decode():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        for each in same:
+            each.cancel()
+        other = call.future(MESSAGE + b"\xfa\x3e\x03abc")
+        while len(backend.received) < 2:
+            assert time.monotonic() < until
+            assert not other.done()
+            time.sleep(0.01)
+        backend.may_answer.set()
+        assert other.result(60) == b""
+
+
         passed = Forward(url, authorizes=True).post(MESSAGE, "", "Basic s3cret\xe9\n")
         assert (passed.status, backend.received) == (500, [])
     assert "s3cret" not in caplog.text + passed.body.decode()
