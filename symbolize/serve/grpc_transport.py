@@ -26,6 +26,7 @@ STATUSES: Final = {1: 503, 3: 400, 4: 504, 5: 404, 7: 403, 9: 400, 10: 503, 11: 
 """HTTP statuses by code of gRPC, so that what may be sent again there may be here; others are 500. RESOURCE_EXHAUSTED
 depends on its RetryInfo."""
 CLIENT_OPTIONS: Final = {
+    "grpc.enable_http_proxy": 0,  # as over HTTP, whatever the variables for debuginfod say
     "grpc.enable_retries": 0,  # a message may be sent again by its own client alone
     "grpc.initial_reconnect_backoff_ms": 100,
     "grpc.max_reconnect_backoff_ms": 2000,

@@ -535,6 +535,15 @@ def test_workers_that_are_killed(tmp_path: Path) -> None:
         port = free_port()
         options = ["--binaries", str(BINARIES), "--forward", url, "--otlp-grpc", f":{port}", "--workers", "2"]
         with symbol_server([*options, "--cache", str(tmp_path)]) as server:
+def test_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Are for debuginfod; messages go where `--forward` says, by either protocol."""
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    for backend in (http_backend, grpc_backend):
+        with backend() as (url, behind):
+            assert Forward(url).post(MESSAGE, "", "").status == Status.OK
+            assert len(behind.received) == 1
+
+
             client, numbers = GrpcClient(port), iter(range(sent))
             lock = threading.Lock()
 
