@@ -40,7 +40,7 @@ DURATION_SECONDS, DURATION_NANOSECONDS = 1, 2
 MAX_DELAY: Final = 3600
 """Seconds after which a client comes again, whatever it was told."""
 MAX_TEXT: Final = 1000
-"""Characters of what was wrong: clients take 8 KiB of metadata."""
+"""Bytes of what was wrong, which may be three letters each: clients take 8 KiB of metadata."""
 RETRIED: Final = {429, 502, 503, 504}
 """Statuses after which OTLP's clients send a message again."""
 Fields = dict[int, int | bytes]
@@ -166,7 +166,8 @@ def problem_in(passed: Passed) -> str:
     except ValueError:
         message = b""
     default = f"the server that profiles are passed on to answers with {passed.status}"
-    return (text(message) if message else default)[:MAX_TEXT]
+    said = text(message) if message else default
+    return said.encode()[:MAX_TEXT].decode(errors="ignore")
 
 
 def seconds_of(again: str) -> int:

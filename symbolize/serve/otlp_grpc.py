@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from time import perf_counter
 from typing import Any, Final
+from urllib.parse import unquote
 
 import grpc
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 
+from symbolize.core.errors import UsageError
 from symbolize.serve.app import CLIENT_LEFT, SymbolApp
 from symbolize.serve.otlp_answers import (
     DELIVERED,
@@ -32,6 +33,12 @@ HEALTH: Final = "grpc.health.v1.Health"
 SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
 """Messages HealthCheckResponse."""
 MAX_MESSAGE: Final = (1 << 31) - 1
+ENDED_SECONDS: Final = 0.5
+"""After the end of a request without a message, within which gRPC cancels one whose client has left, or that was too
+large for it."""
+BEYOND: Final = 16 << 20
+"""Bytes above the limit up to which a message is read, to be refused as over HTTP: one that gRPC itself refuses as too
+large cannot be told from one whose client has left."""
 CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 GRACE: Final = 30.0
 """Seconds that messages have to end when the server is stopped."""
@@ -42,6 +49,7 @@ SERVER_OPTIONS: Final = {
     "grpc.max_concurrent_streams": 128,
     "grpc.server_handshake_timeout_ms": 10_000,
     "grpc.max_connection_idle_ms": 300_000,
+    "grpc.max_connection_age_ms": 300_000,  # the workers would never share again what one has got alone
     "grpc.keepalive_time_ms": 60_000,
     "grpc.keepalive_permit_without_calls": 1,
     "grpc.http2.min_recv_ping_interval_without_data_ms": 10_000,
@@ -53,6 +61,7 @@ class ProfilesService:
 
     def __init__(self, app: SymbolApp, address: str, token: str, log: AccessLog | None) -> None:
         self._app, self._address, self._token, self._log = app, address, token.encode(), log
+        self._longest = min(app.limits.body + BEYOND, MAX_MESSAGE)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -63,8 +72,8 @@ class ProfilesService:
             SERVICE: {"Export": grpc.stream_unary_rpc_method_handler(self.export)},
             HEALTH: {"Check": grpc.stream_unary_rpc_method_handler(self.check)},
         }
-        limit = {"grpc.max_receive_message_length": min(self._app.limits.body, MAX_MESSAGE)}
-        server = grpc.aio.server(options=[*(SERVER_OPTIONS | limit).items()])
+        options = SERVER_OPTIONS | {"grpc.max_receive_message_length": self._longest}
+        server = grpc.aio.server(options=[*options.items()])
         server.add_generic_rpc_handlers(
             [grpc.method_handlers_generic_handler(service, methods) for service, methods in handlers.items()]
         )
@@ -90,10 +99,8 @@ class ProfilesService:
             seconds, size = perf_counter() - began, len(passed.body)
             metrics.answered(EXPORT, passed.status, size, seconds)
             if self._log is not None:
-                client = context.peer().partition(":")[2].rpartition(":")[0].strip("[]")
+                client = unquote(context.peer()).partition(":")[2].rpartition(":")[0].strip("[]")
                 self._log.write(client, "", "POST", EXPORT, passed.status, size, seconds)
-        if passed.status == CLIENT_LEFT:
-            raise asyncio.CancelledError
         if passed.status in DELIVERED:
             return passed.body if is_message(passed.body) else b""
         code, text, details = grpc_status(passed)
@@ -109,7 +116,7 @@ class ProfilesService:
                 app.metrics.refused("token")
                 raise HTTPException(401, "the request has no valid token")
             deliveries, limit = app.deliveries(), app.limits.body
-            async with app.bodies.collected(first_of(messages), limit, chunk_size=limit) as body:
+            async with app.bodies.collected(first_of(messages), limit, chunk_size=self._longest) as body:
                 name, passed = await app.handed_on(deliveries, body, encoding_of(body), authorization)
         except Exception as error:
             status, text, headers = app.problem(error, EXPORT, HTTPStatus.BAD_REQUEST)
@@ -126,8 +133,10 @@ class ProfilesService:
 
 
 async def first_of(messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The message of a request, compressed as it came (R530, compressed messages of gRPC)."""
+    """The message of a request, compressed as it came (R530, compressed messages of gRPC). Raises UsageError if there
+    is none."""
     async for message in messages:
         yield message
         return
-    raise ClientDisconnect  # or it was too large, which gRPC has answered
+    await asyncio.sleep(ENDED_SECONDS)
+    raise UsageError("the request has no message")

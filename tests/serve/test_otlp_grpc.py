@@ -1,6 +1,7 @@
 """OTLP profiles over gRPC: the same as over HTTP, answered as the protocol has it."""
 
 import gzip
+import json
 import os
 import random
 import signal
@@ -38,7 +39,8 @@ service = package("opentelemetry.proto.collector.profiles.v1development.profiles
 from symbolize.cli import main
 from symbolize.core.errors import SymbolizeError, UsageError
 from symbolize.serve.otlp import Forward
-from symbolize.serve.otlp_answers import Passed, grpc_status
+from symbolize.serve.otlp_answers import MAX_TEXT, Passed, grpc_status, status_body
+from symbolize.serve.otlp_grpc import BEYOND, MAX_MESSAGE, SERVER_OPTIONS
 from symbolize.serve.worker_pools import WorkerPool
 
 pytestmark = pytest.mark.process
@@ -280,6 +282,36 @@ def test_messages_that_are_none(
     assert backend.received == []
 
 
+def test_messages_that_are_too_large(small: tuple[HttpClient, GrpcClient, Any]) -> None:
+    """Count as what their clients get; of those that are far too large nothing is read."""
+    server, client, _ = small
+    found = client.send(bytes(2 << 20))
+    assert (found.code, found.text) == ("RESOURCE_EXHAUSTED", "the body is larger than 1048576 bytes")
+    assert client.send(bytes(BEYOND + (2 << 20))).code == "RESOURCE_EXHAUSTED"
+    shown = server.ask("GET", "/metrics").body.decode()
+    assert f'symbolize_http_requests_total{{path="{EXPORT}",status="413"}}' in shown
+
+
+def test_long_texts_of_a_server_behind(all_of_it: tuple[HttpClient, GrpcClient, Any]) -> None:
+    """Are cut, or clients refused the whole answer for its metadata."""
+    _, client, backend = all_of_it
+    backend.status, backend.answer = 400, status_body(400, "\U0001f525" * MAX_TEXT, as_json=False)
+    try:
+        found = client.send(MESSAGE)
+    finally:
+        backend.status, backend.answer = Status.OK, b""
+    assert (found.code, found.text) == ("INVALID_ARGUMENT", "\U0001f525" * (MAX_TEXT // 4))
+
+
+def read_until(connection: socket.socket, text: bytes) -> None:
+    """Read what a connection has up to a text."""
+    said = b""
+    while text not in said:
+        chunk = connection.recv(1 << 16)
+        assert chunk
+        said += chunk
+
+
 def preface(*frames: bytes) -> bytes:
     """The beginning of a connection of HTTP/2."""
     return b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]) + b"".join(frames)
@@ -317,10 +349,7 @@ def test_messages_that_do_not_come(small: tuple[HttpClient, GrpcClient, Any]) ->
     server, client, _ = small
     with socket.create_connection(("127.0.0.1", client.port), timeout=30) as slow:
         slow.sendall(preface(begun()))
-        said = b""
-        while b"took too long" not in said and (chunk := slow.recv(1 << 16)):
-            said += chunk
-        assert b"took too long" in said
+        read_until(slow, b"took too long")
     with socket.create_connection(("127.0.0.1", client.port), timeout=30) as left:
         left.sendall(preface(begun()))
         assert left.recv(9)
@@ -335,18 +364,56 @@ def test_messages_that_do_not_come(small: tuple[HttpClient, GrpcClient, Any]) ->
             time.sleep(0.02)
 
 
+def test_requests_without_a_message(small: tuple[HttpClient, GrpcClient, Any]) -> None:
+    """Are answered."""
+    _, client, _ = small
+    end = bytes(3) + b"\x00\x01" + (1).to_bytes(4, "big")
+    with socket.create_connection(("127.0.0.1", client.port), timeout=30) as connection:
+        connection.sendall(preface(begun(), end))
+        read_until(connection, b"has no message")
+
+
+def test_old_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """End, for those that come next may go to another worker; no message is lost by that."""
+    age = "grpc.max_connection_age_ms"
+    monkeypatch.setitem(SERVER_OPTIONS, age, SERVER_OPTIONS[age] // 1000)
+    with http_backend() as (url, backend), doors(tmp_path, url) as (_, client):
+        with socket.create_connection(("127.0.0.1", client.port), timeout=30) as connection:
+            connection.sendall(preface())
+            read_until(connection, b"max_age")
+        backend.may_answer.clear()
+        with client.calling() as call:
+            slow = call.future(MESSAGE, timeout=60)
+            time.sleep(1)
+            backend.may_answer.set()
+            assert slow.result() == b""
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the machine has no IPv6")
+def test_clients_of_ipv6(tmp_path: Path) -> None:
+    """Are in the log as those of HTTP are."""
+    port = free_port()
+    log = tmp_path / "log"
+    more: dict[str, Any] = {"forward": "http://127.0.0.1:1", "otlp_grpc": f"[::1]:{port}", "access_log": str(log)}
+    made = settings(tmp_path, BINARIES, **more)
+    with serving(made), grpc.insecure_channel(f"[::1]:{port}") as channel, pytest.raises(grpc.RpcError):
+        channel.unary_unary(EXPORT)(b"{}", timeout=60)
+    assert json.loads(log.read_text().splitlines()[-1])["client"] == "::1"
+
+
 def test_room_for_messages(tmp_path: Path) -> None:
     """Is there before they are read: others are told when to come again."""
     from symbolize.serve.app import ServerLimits
 
     space = ServerLimits.bodies
-    limits: dict[str, Any] = {"body_limit": space // 2, "body_seconds": 20}
+    limits: dict[str, Any] = {"body_limit": space, "body_seconds": 20}
     with http_backend() as (url, _), doors(tmp_path, url, **limits) as (server, client), ExitStack() as held:
-        slow = [held.enter_context(socket.create_connection(("127.0.0.1", client.port))) for _ in range(2)]
+        fit = space // MAX_MESSAGE
+        slow = [held.enter_context(socket.create_connection(("127.0.0.1", client.port))) for _ in range(fit)]
         for each in slow:
             each.sendall(preface(begun()))
         until = time.monotonic() + 30
-        while "symbolize_http_in_flight 3.0" not in server.ask("GET", "/metrics").body.decode():
+        while f"symbolize_http_in_flight {fit + 1}.0" not in server.ask("GET", "/metrics").body.decode():
             assert time.monotonic() < until
             time.sleep(0.02)
         found = client.send(MESSAGE)
@@ -382,6 +449,26 @@ def test_clients_that_leave_meanwhile(tmp_path: Path) -> None:
             assert time.monotonic() < until
             time.sleep(0.01)
         assert 'symbolize_forwarded_total{status="repeated"} 1.0' in server.ask("GET", "/metrics").body.decode()
+
+
+def test_clients_that_leave_while_the_same_message_is_handed_on(tmp_path: Path) -> None:
+    """Do not keep others from the server behind, as slow as it is: a collector waits for 5 s and sends again."""
+    with http_backend() as (url, backend), doors(tmp_path, url) as (server, client), client.calling() as call:
+        backend.may_answer.clear()
+        until = time.monotonic() + 50
+        same = [call.future(MESSAGE) for _ in range(9)]
+        while 'symbolize_work{lane="forwarding"} 9.0' not in server.ask("GET", "/metrics").body.decode():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        for each in same:
+            each.cancel()
+        other = call.future(MESSAGE + b"\xfa\x3e\x03abc")
+        while len(backend.received) < 2:
+            assert time.monotonic() < until
+            assert not other.done()
+            time.sleep(0.01)
+        backend.may_answer.set()
+        assert other.result(60) == b""
 
 
 def test_a_server_behind_that_speaks_grpc(tmp_path: Path) -> None:
@@ -448,29 +535,18 @@ def test_errors_of_a_server_behind(code: str, details: bytes, status: int, again
             Forward(url).post(MESSAGE, "", "")
 
 
+def test_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Are for debuginfod; messages go where `--forward` says, by either protocol."""
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    for backend in (http_backend, grpc_backend):
+        with backend() as (url, behind):
+            assert Forward(url).post(MESSAGE, "", "").status == Status.OK
+            assert len(behind.received) == 1
+
+
 def test_headers_that_grpc_cannot_have(caplog: pytest.LogCaptureFixture) -> None:
     """Are an error, and no text of it or of the log."""
     with grpc_backend() as (url, backend):
-def test_clients_that_leave_while_the_same_message_is_handed_on(tmp_path: Path) -> None:
-    """Do not keep others from the server behind, as slow as it is: a collector waits for 5 s and sends again."""
-    with http_backend() as (url, backend), doors(tmp_path, url) as (server, client), client.calling() as call:
-        backend.may_answer.clear()
-        until = time.monotonic() + 50
-        same = [call.future(MESSAGE) for _ in range(9)]
-        while 'symbolize_work{lane="forwarding"} 9.0' not in server.ask("GET", "/metrics").body.decode():
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        for each in same:
-            each.cancel()
-        other = call.future(MESSAGE + b"\xfa\x3e\x03abc")
-        while len(backend.received) < 2:
-            assert time.monotonic() < until
-            assert not other.done()
-            time.sleep(0.01)
-        backend.may_answer.set()
-        assert other.result(60) == b""
-
-
         passed = Forward(url, authorizes=True).post(MESSAGE, "", "Basic s3cret\xe9\n")
         assert (passed.status, backend.received) == (500, [])
     assert "s3cret" not in caplog.text + passed.body.decode()
@@ -535,15 +611,6 @@ def test_workers_that_are_killed(tmp_path: Path) -> None:
         port = free_port()
         options = ["--binaries", str(BINARIES), "--forward", url, "--otlp-grpc", f":{port}", "--workers", "2"]
         with symbol_server([*options, "--cache", str(tmp_path)]) as server:
-def test_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Are for debuginfod; messages go where `--forward` says, by either protocol."""
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
-    for backend in (http_backend, grpc_backend):
-        with backend() as (url, behind):
-            assert Forward(url).post(MESSAGE, "", "").status == Status.OK
-            assert len(behind.received) == 1
-
-
             client, numbers = GrpcClient(port), iter(range(sent))
             lock = threading.Lock()
 
