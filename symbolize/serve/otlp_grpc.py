@@ -50,6 +50,7 @@ SERVER_OPTIONS: Final = {
     "grpc.server_handshake_timeout_ms": 10_000,
     "grpc.max_connection_idle_ms": 300_000,
     "grpc.max_connection_age_ms": 300_000,  # the workers would never share again what one has got alone
+    "grpc.max_connection_age_grace_ms": 300_000,  # no request takes as long, unless its client reads no answer
     "grpc.keepalive_time_ms": 60_000,
     "grpc.keepalive_permit_without_calls": 1,
     "grpc.http2.min_recv_ping_interval_without_data_ms": 10_000,

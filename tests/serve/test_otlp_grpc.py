@@ -38,6 +38,7 @@ service = package("opentelemetry.proto.collector.profiles.v1development.profiles
 
 from symbolize.cli import main
 from symbolize.core.errors import SymbolizeError, UsageError
+from symbolize.serve.app import ServerLimits
 from symbolize.serve.otlp import Forward
 from symbolize.serve.otlp_answers import MAX_TEXT, Passed, grpc_status, status_body
 from symbolize.serve.otlp_grpc import BEYOND, MAX_MESSAGE, SERVER_OPTIONS
@@ -374,19 +375,23 @@ def test_requests_without_a_message(small: tuple[HttpClient, GrpcClient, Any]) -
 
 
 def test_old_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """End, for those that come next may go to another worker; no message is lost by that."""
-    age = "grpc.max_connection_age_ms"
-    monkeypatch.setitem(SERVER_OPTIONS, age, SERVER_OPTIONS[age] // 1000)
+    """End when their messages are answered, for those that come next may go to another worker; and of a client that
+    goes on for ever some time later."""
+    for name in ("grpc.max_connection_age_ms", "grpc.max_connection_age_grace_ms"):
+        monkeypatch.setitem(SERVER_OPTIONS, name, SERVER_OPTIONS[name] // 200)
     with http_backend() as (url, backend), doors(tmp_path, url) as (_, client):
-        with socket.create_connection(("127.0.0.1", client.port), timeout=30) as connection:
-            connection.sendall(preface())
-            read_until(connection, b"max_age")
         backend.may_answer.clear()
-        with client.calling() as call:
+        with client.calling() as call, socket.create_connection(("127.0.0.1", client.port), timeout=30) as endless:
+            began = time.monotonic()
             slow = call.future(MESSAGE, timeout=60)
-            time.sleep(1)
+            endless.sendall(preface(begun()))
+            read_until(endless, b"max_age")
             backend.may_answer.set()
             assert slow.result() == b""
+            with suppress(ConnectionError):
+                while endless.recv(1 << 16):
+                    pass
+            assert time.monotonic() - began < 15  # gRPC itself waits 20 s for what answers no ping
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="the machine has no IPv6")
@@ -403,8 +408,6 @@ def test_clients_of_ipv6(tmp_path: Path) -> None:
 
 def test_room_for_messages(tmp_path: Path) -> None:
     """Is there before they are read: others are told when to come again."""
-    from symbolize.serve.app import ServerLimits
-
     space = ServerLimits.bodies
     limits: dict[str, Any] = {"body_limit": space, "body_seconds": 20}
     with http_backend() as (url, _), doors(tmp_path, url, **limits) as (server, client), ExitStack() as held:
