@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 JSON: Final = re.compile(rb'\s*\{\s*"(?:resourceProfiles|resource_profiles|dictionary)"\s*:\s*[\[{]', re.ASCII)
 
-MAX_FIELDS: Final = 1024
+MAX_FIELDS: Final = 256
 """Fields that decide at most, and prove by their number alone."""
 MAX_NUMBER: Final = 1 << 29
 ENDLESS: Final = 1 << 62
