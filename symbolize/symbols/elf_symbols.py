@@ -165,11 +165,13 @@ class SymbolLayer:
         return order[np.searchsorted(numbers, number) : np.searchsorted(numbers, number, side="right")]
 
     def demangled(self, text: bytes) -> Int64:
-        """The symbols that this is the whole name of, demangled with all parameters."""
+        """The symbols that this is the whole name of, demangled with all parameters; no clones, whose whole names say
+        that they are some."""
         hashes, rows = self._by_text
         key = hash(text)
         found = rows[np.searchsorted(hashes, key) : np.searchsorted(hashes, key, side="right")]
-        return found[[each == text for each in whole_names(self.names.take(found))]]
+        names = [strip_version(name) for name in self.names.take(found)]
+        return found[[each == text and b"." not in name for name, each in zip(names, whole_names(names), strict=True)]]
 
     @cached_property
     def _by_text(self) -> tuple[Int64, Int64]:
