@@ -57,14 +57,14 @@ def log(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPat
     return Command(capfdbinary, monkeypatch, tmp_path / "cache")
 
 
-def return_address(path: Path) -> int:
-    """The first address in `main` of SPECTRA that a call returns to."""
+def return_addresses(path: Path, begin: int = MAIN, end: int = 0x2900) -> list[int]:
+    """The addresses in a part of a file, by default `main` of SPECTRA, that calls return to, ascending."""
     with ElfImage.open(path) as image:
-        places = np.arange(0x2340, 0x2900, dtype=np.uint64)
+        places = np.arange(begin, end, dtype=np.uint64)
         calls = inside_calls(image, places)
         assert calls is not None
         inside = {int(place) for place, is_call in zip(places, calls, strict=True) if is_call}
-    return min(place for place in inside if {place - 1, place - 5} <= inside)
+    return sorted(place for place in inside if {place - 1, place - 5} <= inside)
 
 
 def test_sanitizer(log: Command, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_sanitizer(log: Command, tmp_path: Path) -> None:
 def test_glibc(log: Command, tmp_path: Path) -> None:
     """The line of the call is taken, not that of the instruction behind it, which a return address is of (R385,
     addresses in texts)."""
-    address = return_address(SPECTRA)
+    address = return_addresses(SPECTRA)[0]
     line = f"./spectra(+{address:#x}) [0x5555{address:08x}]"
     reference = own_line(address - 1)
     found = log(f"{line}\n./spectra(main+0x92)[0x55550000023d2]\n".encode(), "-b", str(SPECTRA.parent))
@@ -105,7 +105,7 @@ def test_glibc(log: Command, tmp_path: Path) -> None:
 def test_address_of_another_build(symbol: str, log: Command) -> None:
     """Where the address in brackets is at another offset in its page than the frame would be in the file, the file is
     not the one that ran (R386, files of texts)."""
-    vaddr = return_address(SPECTRA)
+    vaddr = return_addresses(SPECTRA)[0]
     offset = vaddr - MAIN if symbol else vaddr
     for address, is_named in ((0x555500000000 + vaddr, True), (0x555500000001 + vaddr, False), (0, False)):
         line = f"./spectra({symbol}+{offset:#x}) [{address:#x}]".encode()
@@ -119,7 +119,7 @@ def own_line(vaddr: int) -> str:
 
 def test_name_alone_needs_a_call(log: Command) -> None:
     """Without a build id an address that is behind no call, or in another page, is another build's: the line stays."""
-    address = return_address(SPECTRA)
+    address = return_addresses(SPECTRA)[0]
     text = (
         f"./spectra(+{address - 2:#x}) [0x5555{address - 2:08x}]\n./spectra(+{address:#x}) [0x555500000001]\n".encode()
     )
@@ -410,6 +410,25 @@ def test_line_by_line(form: str, tmp_path: Path) -> None:
                     log.begin()
                 results.append(b"".join(map(log.named, [*blocks, b""])))
     assert results == [results[0]] * 4 and results[0].count(b"main") > text.count(b"main")
+
+
+def test_calls_across_blocks(tmp_path: Path) -> None:
+    """Calls have to lead to the frame before them also where that came with the text before: line by line a file of
+    another build is refused before it gives more than a few names (R386, files of texts)."""
+    ledger = SPECTRA.parent.parent / "gcc-pie" / "ledger"
+    shutil.copy(ledger, tmp_path)
+    addresses = return_addresses(ledger, 0x21A0, 0x3BE8)[-60:]
+    lines = [f"./ledger(+{each:#x}) [{BASE + each:#x}]\n".encode() for each in addresses]
+    with Binaries(Places(binaries=[str(tmp_path)]), None) as binaries:
+        for blocks, limit in (([b"".join(lines)], 0), (lines, len(lines) // 3)):
+            named = b"".join(map(Log(binaries, "full", lambda _: None).named, [*blocks, b""]))
+            assert sum(b" at /" in line for line in named.splitlines()) <= limit
+
+
+def test_null_address(log: Command) -> None:
+    """A return address of 0 has no call before it, whatever a table says is there."""
+    text = b"00000000-7fffffff r-xp 00000000 00:00 0 /srv/spectra\n#1  0x0000000000000000 in ?? ()\n"
+    assert log(text, "-b", str(SPECTRA.parent)).out == text
 
 
 def test_json(log: Command) -> None:

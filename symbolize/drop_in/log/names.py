@@ -72,7 +72,7 @@ class Target(NamedTuple):
 
 
 Asked = tuple[int, TraceFrame, int]
-"""A frame: its row among all that are asked for at once, and its vaddr."""
+"""A frame: its number in the text, and its vaddr."""
 
 
 class TextFile:
@@ -82,6 +82,7 @@ class TextFile:
         self.addresses, self.shown, self.is_proved, self.doubt = addresses, shown, is_proved, doubt
         self._seen: dict[int, At] = {}
         self._pairs: dict[tuple[int, int], None] = {}
+        self._last: Asked | None = None
         self._is_sound = True
         self._others: set[bytes] = set()
         self.is_told = False
@@ -103,12 +104,13 @@ class TextFile:
             return Verdict.PROVED
         if len(self._others) >= OTHER_SIZES:
             return Verdict.REFUTED
-        for before, (row, frame, vaddr) in zip([None, *asked], asked, strict=False):
+        for before, (number, frame, vaddr) in zip([self._last, *asked], asked, strict=False):
             if not frame.symbol and len(self._seen) < MAX_SEEN:
                 self._seen[vaddr] = frame.at
-                if frame.follows and before is not None and before[0] == row - 1 and before[2] in self._seen:
+                if frame.follows and before is not None and before[0] == number - 1 and before[2] in self._seen:
                     self._pairs[before[2], vaddr] = None
             self._is_sound &= frame.form != ADDRESS.name  # walks along frame pointers
+        self._last = asked[-1] if asked else self._last
         if not self._seen:
             return Verdict.UNVERIFIED
         number_of = {vaddr: number for number, vaddr in enumerate(self._seen)}
@@ -129,6 +131,7 @@ class TextNames:
         self._binaries, self._mode = binaries, mode
         self._files: dict[Key, TextFile | None] = {}
         self._judge = Judge()
+        self._count = 0
         self.problems: list[str] = []
 
     def places(self, frames: Sequence[TraceFrame], targets: Sequence[Target | None]) -> list[Place | str]:
@@ -143,17 +146,18 @@ class TextNames:
                 file = self._file(key)
                 found: Sequence[Place | str] = [NO_FILE] * len(numbers)
                 if file is not None:
-                    found = self._asked(file, [(i, frames[i], targets[i]) for i in numbers])
+                    found = self._asked(file, [(self._count + i, frames[i], targets[i]) for i in numbers])
             except SymbolizeError as error:
                 self.problems.append(str(error))
                 self._files[key] = None
                 found = [NO_FILE] * len(numbers)
             for number, place in zip(numbers, found, strict=True):
                 result[number] = place
+        self._count += len(frames)
         return result
 
     def _asked(self, file: TextFile, frames: Sequence[tuple[int, TraceFrame, Target | None]]) -> list[Place | str]:
-        """What is known of frames of one file, each with its row among all. Raises SymbolizeError."""
+        """What is known of frames of one file, each with its number in the text. Raises SymbolizeError."""
         module = file.addresses.module()
         machine = module.binary.loaded.machine
         frames = [(row, on_machine(frame, machine), target) for row, frame, target in frames]
@@ -260,7 +264,7 @@ def vaddr_of(frame: TraceFrame, row: TextModule | None, module: Module, is_prove
     are mapped."""
     back = frame.at is At.RETURN
     if frame.offset is None:
-        return None if frame.address is None else vaddr_in_memory(frame.address - back, row, module, is_proved)
+        return vaddr_in_memory(frame.address - back, row, module, is_proved) if frame.address else None
     vaddr = frame.offset - back
     if frame.base is Base.FILE and not frame.symbol:
         vaddr += module.base

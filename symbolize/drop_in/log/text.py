@@ -66,6 +66,8 @@ class Log:
         self._held = b""
         self._held_since = 0.0
         self._before = b""
+        self._last: TraceFrame | None = None
+        self._breaks = 0
         self._marked: dict[tuple[int, int], list[int]] = {}
         self._kept = 0
         self._told: set[str] = set()
@@ -121,9 +123,9 @@ class Log:
     def _filled(self, text: bytes, found: list[FoundFrame]) -> bytes:
         """A text with the names of its frames."""
         if not found:
+            self._breaks += bool(text)
             return text
-        pairs = zip([None, *found], found, strict=False)
-        frames = [self._as_stopped(text, each)._replace(follows=follows(text, before, each)) for before, each in pairs]
+        frames = list(self._in_stacks(text, found))
         targets = [target_of(frame, self._modules, self._place + line) for line, frame in found]
         places = self._names.places(frames, targets)
         parts: list[bytes] = []
@@ -152,6 +154,18 @@ class Log:
         self._stopped = frame if frame.at is At.EXACT else None
         return frame._replace(at=At.EXACT) if is_same else frame
 
+    def _in_stacks(self, text: bytes, found: Iterable[FoundFrame]) -> Iterator[TraceFrame]:
+        """The frames, each with whether it is of the same stack as the one before it, as far as one can tell: in the
+        same or the next line, also of the text before, and not the first one."""
+        done = 0
+        for each in found:
+            frame = self._as_stopped(text, each)
+            breaks = self._breaks + text.count(b"\n", done, frame.start)
+            is_next = self._last is not None and self._last.form == frame.form and breaks <= 1
+            yield frame._replace(follows=is_next and frame.at is not At.EXACT)
+            self._last, self._breaks, done = frame, 0, frame.end
+        self._breaks = text.count(b"\n", done)
+
     def summary(self) -> str:
         """How many frames of which form have names, and why the others have none; empty if there were no frames."""
         forms = dict.fromkeys(form for form, _ in self._counts)
@@ -169,14 +183,6 @@ class Log:
 def place_of(frame: TraceFrame) -> tuple[str, bytes, int | None, int]:
     """Where a frame is, by its file, symbol and offset."""
     return frame.file, frame.symbol, frame.offset, frame.size
-
-
-def follows(text: bytes, before: FoundFrame | None, found: FoundFrame) -> bool:
-    """Whether a frame is of the same stack as the one before it, as far as one can tell: in the same or the next line,
-    and not the first one."""
-    if before is None or before.frame.form != found.frame.form or found.frame.at is At.EXACT:
-        return False
-    return text.count(b"\n", before.frame.end, found.frame.start) <= 1
 
 
 def line_end(block: bytes, line: int) -> int:
