@@ -51,9 +51,14 @@ def named_locations(profile: Profile) -> Bool:
 
 
 def samples_mark(profile: Profile) -> str:
-    """A text that is the same for results of the same samples: of their time and sums, in hex. How many there
-    are depends on which stacks are told apart."""
-    facts = profile.time_nanos, sorted(profile.samples.values.sum(axis=0).tolist())
+    """A text that is the same for results of the same samples: of their time, their sums and where their leaves are, in
+    hex. How many there are, and their callers, depend on what is found; most recordings have no time, and those that
+    take as long have equal sums."""
+    samples = profile.samples
+    values, has_leaf = samples.values, np.diff(samples.location_offsets) > 0
+    address = profile.locations.address[samples.locations[samples.location_offsets[:-1][has_leaf]]]
+    by_leaf = (values[has_leaf].astype(np.uint64) * address[:, None]).sum(axis=0)
+    facts = profile.time_nanos, sorted(zip(values.sum(axis=0).tolist(), by_leaf.tolist(), strict=True))
     return sha256(repr(facts).encode()).hexdigest()[:MARK_DIGITS]
 
 

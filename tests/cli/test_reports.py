@@ -144,6 +144,15 @@ def test_a_result_with_names_is_kept(capsys: pytest.CaptureFixture[str]) -> None
         assert Path("out.pb.gz").read_bytes() != named
 
 
+def test_results_of_other_samples_are_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also by a run without names, where neither times nor sums tell recordings apart (R279)."""
+    gold, lld = (str(FIXTURES / "profiles" / "callers" / f"clang-{each}.prof") for each in ("gold", "lld"))
+    for out in ("out.pb.gz", "out.html"):
+        assert main([gold, "-b", str(BINARIES / "callers"), "-o", out, "-q"]) == 0
+        assert main([lld, "-o", out, "-q"]) == 0
+        assert "kept" not in "".join(capsys.readouterr())
+
+
 @pytest.mark.parametrize(("kind", "profile"), [("otlp", "otlp/spectra-gcc-pie.otlp"), ("json", "firefox/v75.json.gz")])
 def test_a_message_with_names_is_kept(kind: str, profile: str, capsys: pytest.CaptureFixture[str]) -> None:
     """So are results that are the input with names added."""
