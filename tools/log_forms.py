@@ -371,28 +371,27 @@ def systemd(shop: Workshop) -> Texts:
     program = c_program(shop)
     journal = Path("/run/systemd/journal/socket")
     journal.parent.mkdir(parents=True, exist_ok=True)
-    for path in (journal, COREDUMP_SOCKET):
-        path.unlink(missing_ok=True)
     texts = []
-    with (
-        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log,
-        subprocess.Popen(
-            ["systemd-socket-activate", "--seqpacket", "--accept", "-l", COREDUMP_SOCKET, SYSTEMD_COREDUMP],
-            stderr=subprocess.DEVNULL,
-        ) as server,
-    ):
-        log.bind(str(journal))
-        journal.chmod(0o666)
-        log.settimeout(30)
-        while not COREDUMP_SOCKET.exists():
-            time.sleep(0.01)
-        for n in range(TEXTS):
-            run(["prlimit", "--core=unlimited", program, str(n)])
-            message = log.recv(1 << 20).partition(b"MESSAGE\n")[2][8:]
-            texts.append((message.partition(b"\nCODE_FILE=")[0].decode(), gdb_truth(shop.named / "trace", str(n))))
-        server.terminate()
-    journal.unlink()
-    COREDUMP_SOCKET.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
+        log.bind(str(journal))  # fails where a journal runs, whose socket stays
+        try:
+            journal.chmod(0o666)
+            log.settimeout(30)
+            with subprocess.Popen(
+                ["systemd-socket-activate", "--seqpacket", "--accept", "-l", COREDUMP_SOCKET, SYSTEMD_COREDUMP],
+                stderr=subprocess.DEVNULL,
+            ) as server:
+                while not COREDUMP_SOCKET.exists():
+                    time.sleep(0.01)
+                for n in range(TEXTS):
+                    run(["prlimit", "--core=unlimited", program, str(n)])
+                    message = log.recv(1 << 20).partition(b"MESSAGE\n")[2][8:]
+                    text = message.partition(b"\nCODE_FILE=")[0].decode()
+                    texts.append((text, gdb_truth(shop.named / "trace", str(n))))
+                server.terminate()
+        finally:
+            journal.unlink()
+            COREDUMP_SOCKET.unlink(missing_ok=True)
     return texts
 
 
