@@ -387,6 +387,15 @@ def test_form(form: str, log: Command, tmp_path: Path) -> None:
         assert f" {count} of {count + pattern.count('?' + chr(10))}" in found.err.decode()
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_carriage_returns(form: str, log: Command, tmp_path: Path) -> None:
+    """Texts whose lines end as on a terminal get the same names, in front of the carriage returns."""
+    text = re.sub(r"\||\[\]|\?(?=\n)", "", FORMS[form].replace("[maps]", maps())).encode()
+    shutil.copy(SPECTRA, tmp_path / ("vmlinux" if form == "kernel" else "spectra"))
+    plain, returns = (log(each, "-b", str(tmp_path)).out for each in (text, text.replace(b"\n", b"\r\n")))
+    assert returns.replace(b"\r\n", b"\n") == plain and plain != text
+
+
 REPORT = json.dumps({"stack": [{"pc": f"0x{BASE + RETURN:016x}", "symbol": " [spectra]"}] * 2}, indent=2)
 LIST = f"(lldb) image list\n[  0] {UUID[:-1]}1 {BASE - 0x100000:#018x} /x\n[  1] {UUID} {BASE:#018x} /spectra\n"
 
@@ -438,12 +447,13 @@ def test_json(log: Command) -> None:
     line = json.dumps({"bt": {"backtrace": [frame, frame], "processInfo": {"somap": somap}}}, separators=(",", ":"))
     found = json.loads(log(line.encode() + b"\n", "-b", str(SPECTRA.parent)).out)
     assert [each["symbolized"] for each in found["bt"]["backtrace"]] == [AT, AT]
-    report = {"stack": [{"pc": f"0x{BASE + RETURN:016x}", "symbol": " [spectra]"}] * 2}
+    symbol = f"a::b<{'c, ' * 99}>() [spectra]"
+    report = {"stack": [{"pc": f"0x{BASE + RETURN:016x}", "symbol": symbol}] * 2}
     for indent, separators in ((2, None), (None, (",", ":"))):
         text = json.dumps(report, indent=indent, separators=separators) + "\n" + maps()
         found = log(text.encode(), "-b", str(SPECTRA.parent))
         named, _ = json.JSONDecoder().raw_decode(found.out.decode())
-        assert [each["symbol"] for each in named["stack"]] == [f" [spectra] {AT}"] * 2
+        assert [each["symbol"] for each in named["stack"]] == [f"{symbol} {AT}"] * 2
 
 
 @pytest.mark.parametrize(

@@ -440,7 +440,7 @@ def frames_of(form: Form, text: bytes, begin: int, end: int, before: bytes) -> I
     """The frames of a form in a line, which is `text[begin:end]` and follows the line `before`."""
     if end - begin > form.longest:
         return
-    reach = end + 200 if form.style is NameStyle.STRING else end  # the name is in the next line
+    reach = end + LONGEST if form.style is NameStyle.STRING else end  # the name is in the next line
     for match in islice(form.pattern.finditer(text, begin, reach), None if form.has_several else MAX_TRIED):
         if match.start() >= end:
             return

@@ -226,7 +226,8 @@ def frames_in(block: bytes, lines: Iterable[int], has_tables: bool, first_before
             if form is SEASTAR:
                 found = [FoundFrame(at, frame) for at, frame in seastar_frames(block, line, end)]
             else:
-                found = [FoundFrame(line, frame) for frame in frames_of(form, block, line, end, before)]
+                stop = end - text.endswith(b"\r")
+                found = [FoundFrame(line, frame) for frame in frames_of(form, block, line, stop, before)]
             if found:
                 yield from found
                 done = found[-1].line
@@ -236,12 +237,12 @@ def frames_in(block: bytes, lines: Iterable[int], has_tables: bool, first_before
 def seastar_frames(block: bytes, line: int, end: int) -> Iterator[tuple[int, TraceFrame]]:
     """The frames of a backtrace of seastar: behind `Backtrace:`, or in the lines that follow it."""
     begin = block.find(b"acktrace:", line, end) + len(b"acktrace:")
-    while end - begin <= LONGEST and (begin == end or SEASTAR_LINES.fullmatch(block, begin, end)):
+    while end - begin <= LONGEST and (not block[begin:end].strip() or SEASTAR_LINES.fullmatch(block, begin, end)):
         for frame in frames_of(SEASTAR, block, begin, end, b""):
             yield line, frame._replace(is_main=not frame.file)
         if end >= len(block):
             return
         line = begin = end + 1
         end = line_end(block, line)
-        if begin == end:
+        if not block[begin:end].strip():
             return
