@@ -34,9 +34,8 @@ HELD: Final = 1 << 20
 LONGEST_WAIT: Final = 1.0
 """Seconds that they wait, also if more comes all the time."""
 ALL_FORMS: Final = (*FORMS, SEASTAR)
-MARKERS: Final = LineMarkers(
-    list(dict.fromkeys([*(each for form in ALL_FORMS for each in form.markers), *MODULE_MARKERS]))
-)
+MARKED: Final = [(marker, form) for form in ALL_FORMS for marker in form.markers]
+MARKERS: Final = LineMarkers(list(dict.fromkeys([*(marker for marker, _ in MARKED), *MODULE_MARKERS])))
 MAX_KEPT: Final = 1 << 18
 """Marked lines that are remembered from the survey."""
 PC_ALONE: Final = re.compile(rb'"pc": ?"0x[0-9a-f]{1,16}",\s*\Z')
@@ -221,7 +220,7 @@ def frames_in(block: bytes, lines: Iterable[int], has_tables: bool, first_before
         end = line_end(block, line)
         text = block[line:end]
         before = line_before(block, line) if line else first_before
-        forms = [form for form in ALL_FORMS if any(marker in text for marker in form.markers)]
+        forms = [form for marker, form in MARKED if marker in text]
         for form in forms + ([ADDRESS] if line in bare else []):
             if form is SEASTAR:
                 found = [FoundFrame(at, frame) for at, frame in seastar_frames(block, line, end)]
