@@ -634,17 +634,21 @@ def test_offset_from_the_first_byte(log: Command, tmp_path: Path) -> None:
 
 
 def test_demangled_symbols(log: Command, tmp_path: Path) -> None:
-    """A function of C++ is found by its whole name, of several with the same name, and beside its clone too."""
-    code = Section(".text", bytes(0x40), flags=ALLOC | EXEC, address=0x1000)
+    """A function of C++ is found by its whole name, of several with the same name, and beside its clone too; of the
+    destructors of a class, the one whose address fits."""
+    code = Section(".text", bytes(0x60), flags=ALLOC | EXEC, address=0x1000)
     symbols = [
         Symbol(f"_Z1f{kind}", 0x1000 + 16 * i, 16, section=".text") for i, kind in enumerate(["i", "l@@V_1.0", "c"])
     ]
-    symbols.append(Symbol("_Z1fi.cold", 0x1030, 16, section=".text"))
-    (tmp_path / "libp.so").write_bytes(elf_file([code], [Segment(0x1000, 0x40, 5)], symbols))
+    for i, name in enumerate(["_Z1fi.cold", "_ZN1AD0Ev", "_ZN1AD2Ev"], 3):
+        symbols.append(Symbol(name, 0x1000 + 16 * i, 16, section=".text"))
+    (tmp_path / "libp.so").write_bytes(elf_file([code], [Segment(0x1000, 0x60, 5)], symbols))
     frames = [
         (b"frame #1: f(int) + 0x8 (0x7f0000001008 in /libp.so)", 1),
         (b"frame #1: f(long) + 0x8 (0x7f0000001018 in /libp.so)", 1),
         (b"frame #1: f(char) + 0x8 (0x7f0000001018 in /libp.so)", 0),  # at another offset in its page
+        (b"frame #1: A::~A() + 0x8 (0x7f0000001048 in /libp.so)", 1),
+        (b"frame #1: A::~A() + 0x8 (0x7f0000001038 in /libp.so)", 0),
         (b"frame #1: f + 0x8 (0x7f0000001008 in /libp.so)", 0),
         (b"frame #1: f(short) + 0x8 (0x7f0000001008 in /libp.so)", 0),
     ]

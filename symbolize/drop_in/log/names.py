@@ -261,10 +261,14 @@ def on_machine(frame: TraceFrame, machine: str) -> TraceFrame:
 def vaddr_of(frame: TraceFrame, row: TextModule | None, module: Module, is_proved: bool) -> int | None:
     """The vaddr of a frame, in the call if it is a return address; None if its symbol is not there, or is there more
     than once, if its address is not in the file, or if it was at another offset in a page of memory, in which files
-    are mapped."""
+    are mapped. That also tells symbols of one name apart, as those of the destructors of a class are."""
     back = frame.at is At.RETURN
     if frame.offset is None:
         return vaddr_in_memory(frame.address - back, row, module, is_proved) if frame.address else None
+
+    def is_in_page(vaddr: int) -> bool:
+        return frame.address is None or not (vaddr ^ (frame.address - back)) & PAGE
+
     vaddr = frame.offset - back
     if frame.base is Base.FILE and not frame.symbol:
         vaddr += module.base
@@ -272,15 +276,14 @@ def vaddr_of(frame: TraceFrame, row: TextModule | None, module: Module, is_prove
         found = module.symbol_bounds(frame.symbol, frame.is_demangled)
         if frame.size:
             found = [each for each in found if has_size(module, *each, frame.size)]
+        found = [each for each in found if is_in_page(vaddr + each[0])]
         if len(found) != 1:
             return None
         begin, end = found[0]
         vaddr += begin
         if vaddr >= max(end, begin + frame.size):
             return None
-    if not 0 <= vaddr < TOP:
-        return None
-    return vaddr if frame.address is None or not (vaddr ^ (frame.address - back)) & PAGE else None
+    return vaddr if 0 <= vaddr < TOP and is_in_page(vaddr) else None
 
 
 def has_size(module: Module, begin: int, end: int, size: int) -> bool:
