@@ -53,6 +53,9 @@ _CACHE: Final = "_jit_"
 KERNEL: Final = r"\[(?P<guest>guest\.)?kernel(?:\.kallsyms|\.vmlinux)?(?:\.\d+)?\](?P<anchor>[A-Za-z_]\w*)?"
 """What perf calls the kernel. The name of a symbol behind the brackets is what its mapping begins at."""
 _KERNEL: Final = re.compile(KERNEL)
+KERNEL_NAME: Final = re.compile(KERNEL + r"|(?:.*/)?vmlinux(?:-(?P<release>[^/]*?))?(?:\.debug)?|/proc/kcore")
+"""What a kernel is called in profiles."""
+_RELEASE: Final = re.compile(r"(?:^|/)(?:lib/modules|usr/lib/modules|usr/lib/debug/lib/modules)/([^/]+)/")
 _WINDOWS: Final = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _FOREIGN: Final = re.compile(r"\.(?:dll|exe|sys|pdb|dylib)\Z|\.framework/|\.app/Contents/", re.IGNORECASE)
 
@@ -116,3 +119,11 @@ def module_name(path: str) -> str:
     if match is None:
         return base_name(path)
     return "[guest.kernel]" if match["guest"] else "[kernel]"
+
+
+def release_in(filename: str) -> str:
+    """The release of the kernel in a recorded path of a module or of vmlinux; empty if it has none."""
+    if match := _RELEASE.search(filename):
+        return match[1]
+    match = KERNEL_NAME.fullmatch(filename)
+    return (match["release"] or "") if match else ""

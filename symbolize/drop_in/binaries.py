@@ -11,12 +11,12 @@ from symbolize.binaries.links import SYSTEM, build_id_files, debug_files
 from symbolize.core.closing import Closeable
 from symbolize.core.errors import InputError, SymbolizeError
 from symbolize.core.files import os_error_text
+from symbolize.core.mapped_names import release_in
 from symbolize.core.reasons import Reason
 from symbolize.core.records import record
 from symbolize.elf import read_build_id
 from symbolize.resolve.module import Module, open_module
 from symbolize.resolve.opened import BinaryPool
-from symbolize.resolve.providers.kernel import release_in
 from symbolize.symbols import TableCache
 
 MAX_OPEN: Final = 64

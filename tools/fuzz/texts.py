@@ -22,7 +22,7 @@ from symbolize.binaries.debuginfod.server import FetchOptions, read_environment
 from symbolize.binaries.finder import plain_names
 from symbolize.binaries.unpack import decompress
 from symbolize.core.errors import InputError, UsageError
-from symbolize.core.mapped_names import base_name, is_foreign, is_no_file, mapped_by
+from symbolize.core.mapped_names import base_name, is_foreign, is_no_file, mapped_by, release_in
 from symbolize.elf import ElfError, read_build_id
 from symbolize.elf.probe import identify
 from symbolize.formats import load as load_profile
@@ -45,7 +45,7 @@ from symbolize.names import (
 )
 from symbolize.names.proguard import classes_in, parse_name, read_map
 from symbolize.names.stand_ins import stand_in
-from symbolize.resolve.providers.kernel import is_kernel, is_vdso, module_name, release_in
+from symbolize.resolve.providers.kernel import is_kernel, is_vdso, module_name
 from symbolize.resolve.providers.members import is_in_archive
 from symbolize.symbol_files import (
     CodeList,

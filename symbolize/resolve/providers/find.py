@@ -7,7 +7,7 @@ import numpy as np
 from symbolize.binaries import BinaryIndex, SpecialFiles
 from symbolize.binaries.finder import plain_names
 from symbolize.core.arrays import Int64, UInt64, offsets_of
-from symbolize.core.mapped_names import RUN_TIME, base_name, is_no_file, mapped_by
+from symbolize.core.mapped_names import RUN_TIME, base_name, is_no_file, mapped_by, release_in
 from symbolize.elf import ElfImage
 from symbolize.elf.call_frames import FramesAt
 from symbolize.profile import NONE, AddressKind, Profile
@@ -24,7 +24,6 @@ from symbolize.resolve.providers.kernel import (
     is_kernel,
     is_vdso,
     module_name,
-    release_in,
 )
 from symbolize.resolve.providers.members import Members, is_in_archive
 from symbolize.resolve.providers.symbol_files import SymbolFiles

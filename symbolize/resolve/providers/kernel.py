@@ -24,7 +24,7 @@ from symbolize.binaries import (
 from symbolize.binaries.this_machine import KALLSYMS, is_loaded, own_vdso, running_kernel_id
 from symbolize.core.arrays import TOP, UInt64
 from symbolize.core.errors import InputError
-from symbolize.core.mapped_names import KERNEL, Mapped, mapped_by
+from symbolize.core.mapped_names import KERNEL_NAME, Mapped, mapped_by, release_in
 from symbolize.core.reasons import Reason
 from symbolize.core.verdict import Verdict
 from symbolize.elf import ElfImage
@@ -50,11 +50,6 @@ from symbolize.symbol_files import Kallsyms, read_kallsyms
 from symbolize.symbol_files.kallsyms import Anchors, looks_like_kallsyms
 from symbolize.symbols import Binary, SymbolListBinary
 
-NAME = re.compile(KERNEL + r"|(?:.*/)?vmlinux(?:-(?P<release>[^/]*?))?(?:\.debug)?|/proc/kcore")
-"""What a kernel is called in profiles."""
-
-RELEASE = re.compile(r"(?:^|/)(?:lib/modules|usr/lib/modules|usr/lib/debug/lib/modules)/([^/]+)/")
-
 MAX_BYTES = 64 << 20
 """Bytes of the largest kallsyms file that is read; real ones have about 10 MiB."""
 
@@ -77,21 +72,13 @@ VDSO_FILES = tuple(dict.fromkeys(name + suffix for name in (*WIDE_VDSO, *NARROW_
 
 def is_kernel(filename: str) -> bool:
     """Whether a recorded name denotes the kernel itself, not one of its modules."""
-    return NAME.fullmatch(filename) is not None
+    return KERNEL_NAME.fullmatch(filename) is not None
 
 
 def is_guest_kernel(filename: str) -> bool:
     """Whether a recorded name denotes the kernel of a guest."""
-    match = NAME.fullmatch(filename)
+    match = KERNEL_NAME.fullmatch(filename)
     return match is not None and match["guest"] is not None
-
-
-def release_in(filename: str) -> str:
-    """The release of the kernel in a recorded path of a module or of vmlinux; empty if it has none."""
-    if match := RELEASE.search(filename):
-        return match[1]
-    match = NAME.fullmatch(filename)
-    return (match["release"] or "") if match else ""
 
 
 class Kernels:
@@ -110,7 +97,7 @@ class Kernels:
         vmlinux by build id; without a build id by `release`, if it is known, or the only one there is. Lists as
         `list_files` chooses them. What is known of the recorded `machine` and kernel may refute either.
         """
-        match = NAME.fullmatch(mapping.filename)
+        match = KERNEL_NAME.fullmatch(mapping.filename)
         assert match is not None
         is_guest = match["guest"] is not None
         recorded = recorded_kernel(mapping, "" if is_guest else machine, "" if is_guest else release)
@@ -367,7 +354,7 @@ def named(anchors: Anchors) -> dict[str, int]:
 
 def recorded_kernel(mapping: MappingRecord, machine: str, release: str) -> RecordedKernel:
     """What a recording says of the kernel of a mapping."""
-    match = NAME.fullmatch(mapping.filename)
+    match = KERNEL_NAME.fullmatch(mapping.filename)
     anchor, own = (match["anchor"] or "", match["release"] or "") if match is not None else ("", "")
     highest = int(mapping.addresses.max()) if len(mapping.addresses) else 0
     bounds = mapping.start, mapping.limit, mapping.file_offset
