@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from symbolize.core.errors import OutputError, SymbolizeError, UsageError, first_names, printable
@@ -93,14 +93,17 @@ def is_same_file(a: str, b: str) -> bool:
     return b != "-" and path == os.path.realpath(b) and (os.path.isfile(path) or not os.path.exists(path))
 
 
-def is_kept(output: Output, path: str, results: Sequence[ResultMark], options: LoadOptions | None = None) -> bool:
+def is_kept(output: Output, path: str, results: Iterable[ResultMark], options: LoadOptions | None = None) -> bool:
     """Whether the file at a path stays, because it has names, and is of the same samples as `results`, which have none
     (R279, results of earlier runs). Profiles and pages tell; `options` are those that the input was read with, if the
-    file is read as it is."""
+    file is read as it is. Results are asked for only if there is a file."""
     from symbolize.formats.model import DEFAULTS
     from symbolize.formats.open import load_all
 
-    if path == STANDARD_OUTPUT or not os.path.isfile(path) or any(each.has_names for each in results):
+    if path == STANDARD_OUTPUT or not os.path.isfile(path):
+        return False
+    results = list(results)
+    if any(each.has_names for each in results):
         return False
     try:
         if output.name == HTML:
@@ -118,8 +121,8 @@ def is_kept(output: Output, path: str, results: Sequence[ResultMark], options: L
 
 
 class ResultMark(NamedTuple):
-    """What tells whether a result may replace another one: the time and sums of its samples, and whether code
-    in it has names, other than frames of labels."""
+    """What tells whether a result may replace another one: the mark of its samples, and whether code in it has names,
+    other than frames of labels."""
 
     samples: str
     has_names: bool

@@ -416,7 +416,7 @@ def write_output(run: ProfileRun, profile: Profile, path: str, name: str) -> Non
 
     assert run.output is not None
     note_labels(run.options, profile)
-    if is_kept(run.output, path, [result_mark(profile)]):
+    if is_kept(run.output, path, map(result_mark, [profile])):
         run.reports.keeps(path)
         return
     view = View(

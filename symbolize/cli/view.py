@@ -171,7 +171,7 @@ def write_views(
             title = each.title
         if options.disassembly and symbolizer is not None:
             view = replace(view, disassembly=partial(symbolizer.disassembly, each.profile))
-        stays = view.base is None and is_kept(output, to, [result_mark(each.profile)])
+        stays = view.base is None and is_kept(output, to, map(result_mark, [each.profile]))
         if stays:
             print_error(f"symbolize: {kept_text([to])}")
         else:

@@ -133,22 +133,10 @@ GOROUTINE: Final = re.compile(rb"\bgoroutine \d{1,20} [^\n]{0,200}\[[^\n]{1,200}
 JVM_FIRST: Final = (b"Native frames:", b"# Problematic frame:")
 WORD: Final = re.compile(rb"[\w.$]{1,512}")
 SOURCES: Final = (
-    ".c",
-    ".cc",
-    ".cpp",
-    ".cu",
-    ".cuh",
-    ".cxx",
-    ".h",
-    ".hh",
-    ".hpp",
-    ".inl",
-    ".py",
-    ".pyx",
-    ".rs",
-    ".s",
-    ".S",
+    *(".c", ".cc", ".cpp", ".cu", ".cuh", ".cxx", ".h", ".hh", ".hpp", ".inl"),
+    *(".py", ".pyx", ".rs", ".s", ".S"),
 )
+"""How names of source files end, which addr2line has in place of the library."""
 
 
 def kernel_frame(frame: TraceFrame, match: re.Match[bytes], before: bytes) -> TraceFrame | None:

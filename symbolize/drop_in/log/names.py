@@ -22,22 +22,12 @@ from symbolize.names import Mode
 from symbolize.resolve.addresses import map_addresses
 from symbolize.resolve.module import Module
 
-TRAPS: Final = frozenset(
-    (
-        "EM_X86_64",
-        "EM_386",
-        "EM_AARCH64",
-        "EM_PPC",
-        "EM_PPC64",
-        "EM_RISCV",
-        "EM_S390",
-        "EM_LOONGARCH",
-        "EM_PARISC",
-        "EM_SH",
-    )
+TRAPS: Final = (
+    *("EM_X86_64", "EM_386", "EM_AARCH64", "EM_PPC", "EM_PPC64", "EM_RISCV", "EM_S390", "EM_LOONGARCH"),
+    *("EM_PARISC", "EM_SH"),
 )
 """Machines on which the kernel warns by an instruction that traps, `__WARN_FLAGS` of `asm/bug.h`."""
-CALL_REGISTERS: Final = frozenset(["EM_SPARC", "EM_SPARC32PLUS", "EM_SPARCV9"])
+CALL_REGISTERS: Final = ("EM_SPARC", "EM_SPARC32PLUS", "EM_SPARCV9")
 """Machines that keep the address of a call in place of where it returns to."""
 OTHER_SIZES: Final = 2
 """Symbols of other sizes than a text has show another build; of one, the line may be damaged."""
